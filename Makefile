@@ -11,6 +11,7 @@
 #   make progress         the page of a reader's progress, kept on this machine
 #   make book             the chapters and the reference as a site, in book/_build/html
 #   make book LIVE=1      the same, and the chapters that run in a browser (NumPy from a CDN)
+#   make book PDF=1       the same, and each chapter as PDF, and slides, where there is a Chromium
 #   make book CHECK=1     the same, and every page looked at in a Chromium, where there is one
 #   make fuzz             generated programs, compiled and not, and what differs
 #   make lint | bench | clean
@@ -29,6 +30,7 @@ CPU     ?=
 CHAPTER ?= notebooks/00_tour.ipynb
 CHECK   ?=
 LIVE    ?=
+PDF     ?=
 WORKERS ?= 2
 DEVICE  ?= cuda
 PARTS   ?=
@@ -110,6 +112,9 @@ ifeq ($(LIVE),1)
 endif
 ifeq ($(CHECK),1)
 	$(BIN)/python book/check.py
+endif
+ifeq ($(PDF),1)
+	$(BIN)/python book/pdf.py
 endif
 
 clean:

@@ -1,8 +1,8 @@
 """For teachers: what a course is given with, made from the chapters.
 
-`assignments` writes the chapters without solutions, a bank of all exercises, a midterm drawn from it,
-and the solutions in files of their own; `slides` a page of slides for each week of the plan in README.md; `progress` the
-page of one reader's progress. Everything is written below `build/course`.
+`assignments` writes the chapters without solutions, a bank of all exercises, a midterm drawn from
+it, and the solutions in files of their own; `slides` a page of slides for each week of the plan in
+README.md; `progress` the page of one reader's progress. Everything is written below `build/course`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from minijax.notebook import checks
 
 HERE = Path(__file__).parent
 COURSE = HERE.parent / "build" / "course"
-_SOLUTION = re.compile(r"<details><summary>Solution: (?P<name>[^<]+)</summary>\s*\n.*?</details>\n*",
-                       re.DOTALL)
+_SOLUTION = re.compile(
+    r"<details><summary>Solution: (?P<name>[^<]+)</summary>\s*\n.*?</details>\n*", re.DOTALL)
 
 
 def chapters() -> list[Path]:
@@ -138,23 +138,31 @@ def title(chapter: Path) -> str:
                 for kind, source, _ in cells_of(chapter) if kind == "markdown")
 
 
+_QUESTION = re.compile(r"\*\*The question\.\*\* (.*?)\n\n", re.DOTALL)
+
+
 def slides(chapter: Path) -> Iterator[str]:
     """A chapter's slides: the question, then for each section its picture and its first code."""
-    heading, picture, shown = title(chapter), "", False
+    heading, shown = title(chapter), False
     for kind, source, tags in cells_of(chapter):
         if kind == "markdown":
-            if question := re.search(r"\*\*The question\.\*\* (.*?)\n\n", source + "\n\n", re.DOTALL):
+            if question := _QUESTION.search(source + "\n\n"):
                 yield _slide(heading, f"<p class=question>{_inline(question[1])}</p>")
             for line in re.findall(r"^(?:#{2,3} .+|!\[[^\]]*\]\([^)]+\))$", source, re.MULTILINE):
                 if line.startswith("#"):
-                    heading, picture, shown = line.lstrip("# "), "", False
+                    heading, shown = line.lstrip("# "), False
                 elif image := re.match(r"!\[([^\]]*)\]\((pictures/[^)]+\.svg)\)", line):
                     picture = (HERE / image[2]).read_text(encoding="utf-8")
                     yield _slide(heading, f"<figure>{picture}</figure>")
-        elif not shown and heading != title(chapter) and not {"exercise", "check"} & {*tags}:
-            if 0 < len(source.splitlines()) <= 18 and not source.startswith(("check(", "%load")):
-                shown = True
-                yield _slide(heading, f"<pre>{html.escape(source)}</pre>")
+        elif not shown and heading != title(chapter) and _fits(source, tags):
+            shown = True
+            yield _slide(heading, f"<pre>{html.escape(source)}</pre>")
+
+
+def _fits(source: str, tags: list[str]) -> bool:
+    """Whether a code cell is short enough for a slide, and no exercise."""
+    return (0 < len(source.splitlines()) <= 18 and not {"exercise", "check"} & {*tags}
+            and not source.startswith(("check(", "%load")))
 
 
 def _slide(heading: str, body: str) -> str:

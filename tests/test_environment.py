@@ -40,8 +40,8 @@ def test_no_package_is_listed_twice():
 
 
 def test_extras_are_those_that_the_readme_names():
-    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev", "libraries", "mpi",
-                              "numba-cuda"]
+    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev", "libraries", "live",
+                              "mpi", "numba-cuda"]
 
 
 def test_runtime_needs_four_packages():
@@ -52,7 +52,7 @@ def test_runtime_needs_four_packages():
 @pytest.mark.parametrize("requirement", sum(EXTRAS.values(), PROJECT["dependencies"]))
 def test_every_requirement_has_a_bound(requirement):
     name, bound = normalized(requirement)
-    exact = name in ("jax", "jaxlib") or requirement in EXTRAS["libraries"]
+    exact = name.startswith(("jax", "jupyterlite")) or requirement in EXTRAS["libraries"]
     assert re.fullmatch(r"==[\d.]+" if exact else r">=[\d.]+", bound)
 
 

@@ -319,7 +319,7 @@ def grade_on(seeds: Sequence[int]) -> None:
 
 
 def _on_variants(exercise: Exercise, answer: Any, praise: str) -> tuple[str, str]:
-    """How a right answer stands on hidden inputs; one on which the solution fails does not count."""
+    """How a right answer stands on hidden inputs, but for those on which the solution fails."""
     for seed in _variants:
         with variant(seed):
             state, text = verdict(exercise, answer)
