@@ -198,10 +198,10 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     """
     heights, *points = promoted("trapezoid", promote_dtypes_inexact,
                                 *(each for each in (y, x) if each is not None))
-    given, axis = axis, canonical_axis(axis, heights.ndim)
+    axis_of_points, axis = axis, canonical_axis(axis, heights.ndim)
     width: Any = as_array("trapezoid", dx)
     for point in points:
-        along = axis if point.ndim == heights.ndim else given
+        along = axis if point.ndim == heights.ndim else axis_of_points
         width = diff(point) if point.ndim == 1 else moveaxis(diff(point, axis=along), along, -1)
     if not points and width.ndim:
         width = moveaxis(lax.broadcast_to_rank(width, heights.ndim), axis, -1)

@@ -22,8 +22,8 @@ def _by_data(derivative: Callable, fun: Callable, argnums: int | Sequence[int], 
     It returns the result of `derivative`, and a function that makes its trees those of the
     arguments.
     """
-    given = argnums if isinstance(argnums, Sequence) else (argnums,)
-    numbers = [operator.index(n) for n in given]
+    several = argnums if isinstance(argnums, Sequence) else (argnums,)
+    numbers = [operator.index(n) for n in several]
 
     def run(*args: Any, **kwargs: Any) -> tuple[Any, Callable]:
         chosen = [args[n] for n in numbers]

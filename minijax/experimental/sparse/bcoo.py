@@ -211,8 +211,8 @@ def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dens
     def places(mask: Any) -> Any:
         if not sparse:
             return jnp.where(mask, 0, 1)[None, None].astype(index_dtype)[:nse, :0]
-        found = jnp.nonzero(mask, size=nse, fill_value=sparse)
-        return jnp.stack([x.astype(index_dtype) for x in found], -1)
+        coordinates = jnp.nonzero(mask, size=nse, fill_value=sparse)
+        return jnp.stack([x.astype(index_dtype) for x in coordinates], -1)
     for _ in range(n_batch):
         places = vmap(places)
     new = BCOO.tree_unflatten((mat.shape, True, True), (None, places(is_some)))
@@ -349,8 +349,8 @@ def random_bcoo(key: Any, shape: Sequence[int], *, dtype: Any = np.float32,
 
     def places(key: Any) -> Any:
         flat = random.choice(key, total, (count,), replace=not unique_indices).astype(dtype_of)
-        found = jnp.unravel_index(flat, sparse) if sparse else ()
-        return jnp.stack(found, -1) if found else jnp.zeros((count, 0), dtype_of)
+        coordinates = jnp.unravel_index(flat, sparse) if sparse else ()
+        return jnp.stack(coordinates, -1) if coordinates else jnp.zeros((count, 0), dtype_of)
     indices = vmap(places)(keys[1:]).reshape((*batch, count, len(sparse)))
     data = generator(keys[0], shape=(*batch, count, *dense), dtype=dtype, **kwds)
     mat = BCOO((data, indices), shape=shape, unique_indices=unique_indices)

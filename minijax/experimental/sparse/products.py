@@ -155,9 +155,9 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         raise NotImplementedError("multiplication of sparse arrays of more than 2**31 - 1 elements")
     lhs, rhs = (bcoo_update_layout(x, n_batch=0, n_dense=0) for x in (lhs, rhs))
     rhs = bcoo_sum_duplicates(rhs, nse=rhs.nse, remove_zeros=False)
-    (wanted, is_out), (there, _) = flat_indices(lhs), flat_indices(rhs)
-    place: Any = jnp.searchsorted(there, wanted)
-    hit = (there.at[place].get(mode="fill", fill_value=-1) == wanted) & ~is_out
+    (flat_lhs, is_out), (flat_rhs, _) = flat_indices(lhs), flat_indices(rhs)
+    place: Any = jnp.searchsorted(flat_rhs, flat_lhs)
+    hit = (flat_rhs.at[place].get(mode="fill", fill_value=-1) == flat_lhs) & ~is_out
     others = rhs.data.at[place].get(mode="fill", fill_value=0)
     data = lhs.data * jnp.where(hit, others, 0)
     return like(lhs, (data, lhs.indices), lhs.shape, True, True)
