@@ -27,7 +27,8 @@ await piplite.install(["minijax", "matplotlib"])"""
 # What a browser has not: the cell says so, and "Run All" goes on.
 ABSENT = re.compile(
     r"threading\.Thread|ThreadPool|^(import|from) (numba|llvmlite|scipy)|numba\.njit|launch1|"
-    r"as_text\(\"(numba|source|ptx|llvm|asm)|exec\(program|%tid\.x", re.MULTILINE)
+    r"as_text\(\"(numba|source|ptx|llvm|asm)|exec\(program|%tid\.x|"
+    r"communication_costs", re.MULTILINE)
 WITHOUT = "*In a browser there are no threads and no compiler: the next cell raises an error.*"
 # A loop of Python in place of machine code; with so many rounds it takes minutes.
 FEWER = {"long = np.linspace(0.1, 1.0, 20_000)": "long = np.linspace(0.1, 1.0, 200)"}

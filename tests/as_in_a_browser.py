@@ -59,6 +59,15 @@ def main(chapters):
     return failed
 
 
-sys.meta_path.insert(0, Absent())
+def enter():
+    """From now on this process is like a browser."""
+    sys.meta_path.insert(0, Absent())
+
+
+def pytest_load_initial_conftests():
+    enter()
+
+
 if __name__ == "__main__":
+    enter()
     sys.exit(main(sys.argv[1:]))

@@ -39,7 +39,7 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, t
             f"vmap requires an int as the size of an axis: {data_type.__name__} has "
             f"{axis_size_type.__name__}; pad it to arrays of one size")
     _vmappables[data_type] = to_elt, from_elt
-    api.registered[data_type] = _map_arguments
+    api.registered[data_type] = _map_arguments, spec_type
 
 
 def unregister_vmappable(data_type: type) -> None:

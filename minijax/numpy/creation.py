@@ -88,6 +88,7 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
         a = _narrowed(interchange.from_gpu(a))
     if dtype is None and isinstance(a, Array) and not copy:
         return a
+    core.refuse_mask(a)  # which `array` drops
     return array(a, dtype, order=order)
 
 

@@ -125,7 +125,7 @@ def from_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
 
 def to_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     """The part of an array in this process."""
-    if not mesh.is_multi_process or not is_spread(x):
-        return shard_value(x, NamedSharding(mesh, spec))
+    if not is_spread(x):
+        return x
     data = resharded(x, NamedSharding(mesh, spec)).addressable_data(0)
     return place(data, NamedSharding(mesh.local_mesh, spec))

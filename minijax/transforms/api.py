@@ -51,7 +51,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
     check_function(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if in_axes is not None and type(in_axes) not in (int, tuple) and not registered:
+    if in_axes is not None and type(in_axes) not in (tuple, *_types_of_axes()):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
                         f"to the positional arguments passed to the function, but got {in_axes}.")
     _check_axes("in_axes", in_axes)
@@ -67,18 +67,18 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         if has_refs((args, kwargs)):
             return _mapped_with_references(fun, args, kwargs, in_axes, out_axes, axis_name,
                                            axis_size)
-        map_values = next(iter(registered.values()), map_axes)
+        map_values, _ = next(iter(registered.values()), (map_axes, int))
         return map_values("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
                           sum_match=sum_match)
     mapped.__doc__ = "\n\n".join([
         f"Vectorized version of {mapped.__name__}, over axes of its arguments.",
-        *(["Original documentation:", fun.__doc__] if fun.__doc__ else [])])
+        *(["Original documentation:", fun.__doc__] if isinstance(fun.__doc__, str) else [])])
     return mapped
 
 
 def _check_axes(name: str, axes: Any) -> None:
     """Refuse a tree whose leaves are no axes."""
-    if any(type(axis) is not int for axis in tree_util.tree_leaves(axes)):
+    if any(type(axis) not in _types_of_axes() for axis in tree_util.tree_leaves(axes)):
         raise TypeError(f"vmap {name} must be an int, None, or (nested) container with those types "
                         f"as leaves, but got {axes}.")
 
@@ -149,8 +149,12 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
         for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
 
 
-# The mappers of classes with custom conversions for `vmap`; see `extend.vmappable`.
-registered: dict[type, Callable] = {}
+# Of classes with custom conversions for `vmap` the mapper, and the type of axes: `extend.vmappable`.
+registered: dict[type, tuple[Callable, type]] = {}
+
+
+def _types_of_axes() -> tuple[type, ...]:
+    return (int, *(axis for _, axis in registered.values()))
 
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any, kwargs: dict,

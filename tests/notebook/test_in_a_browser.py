@@ -59,7 +59,8 @@ def test_laws_hold_without_a_compiler():
 
 def test_a_browser_interprets():
     run = in_a_process("-c", "import numpy, sys; sys.platform = 'emscripten'\n"
-                       "import tests.as_in_a_browser, minijax as jax\n"
+                       "from tests import as_in_a_browser; as_in_a_browser.enter()\n"
+                       "import minijax as jax\n"
                        "print(jax.devices()[0].interprets, jax.jit(lambda x: x + 1)(2))")
     assert run.stdout.split() == ["True", "3"], run.stderr
 
