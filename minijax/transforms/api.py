@@ -149,7 +149,8 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
         for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
 
 
-# Of classes with custom conversions for `vmap` the mapper, and the type of axes: `extend.vmappable`.
+# Of classes with custom conversions for `vmap` the mapper, and the type of axes; see
+# `extend.vmappable`.
 registered: dict[type, tuple[Callable, type]] = {}
 
 
