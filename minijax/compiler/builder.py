@@ -214,6 +214,10 @@ class Builder(Arithmetic):
         space.
         """
         first, last = self.index(start), self.index(stop)
+        for bound in (first, last):
+            if getattr(bound, "dtype", INT64) != INT64:
+                raise TypeError(f"a loop counts in int64, and not to a number of {bound.dtype}: "
+                                "convert it, b.convert(n, np.int64)")
         trip_count = (int(last.value) - int(first.value)
                       if isinstance(first, Constant) and isinstance(last, Constant) else None)
         if trip_count == 1:

@@ -191,6 +191,12 @@ def test_what_does_not_depend_on_a_loop_stands_before_it(b):
     assert [type(st).__name__ for st in statements(b)] == ["Load", "Let", "For"]
 
 
+def test_a_loop_whose_end_is_no_int64_is_refused_with_the_cure(b):
+    n = b.load(Buffer("n", I32, (), "input"), ())
+    with pytest.raises(TypeError, match=r"int32: convert it, b.convert\(n, np.int64\)"), b.loop(n):
+        pass
+
+
 def test_an_expression_of_a_closed_body_is_not_reused(b):
     y = b.temp((4,), F32)
     for _ in range(2):
