@@ -543,6 +543,8 @@ def test_no_primitive_of_the_package_has_an_empty_slot():
 # Files with more than three primitives in one table, and why.
 WITH_A_TABLE = {
     "experimental/checked.py": "how failures leave loops and functions with rules of the user's",
+    "experimental/sparse/transform.py": "what sparsify makes of operations, as JAX's registry",
+    "placement/carried_sums.py": "what is linear in its first operand, beside literals",
     "numpy/operators.py": "the methods of NumPy's arrays",
     "transforms/recording.py": "the functions of NumPy that only read"}
 

@@ -12,9 +12,11 @@ from minijax.util import tracebacks
 
 # The names of the package's functions that wrap a public function or an operator.
 _WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "__call__", "_checked")
-# Folders of transformations, which call the functions that users pass to them.
-_PASSING = tuple(os.path.abspath(os.path.join(__file__, "../..", folder)) + os.sep for folder in (
-    "control_flow", "core", "custom", "placement", "transforms", "util"))
+# Folders and files of transformations, which call the functions that users pass to them.
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PASSING = tuple(os.path.join(_PACKAGE, *place.split("/")) for place in (
+    "control_flow/", "core/", "custom/", "placement/", "transforms/", "util/",
+    "extend/vmappable.py", "experimental/sparse/transform.py"))
 
 
 def is_asked_by_user() -> bool:

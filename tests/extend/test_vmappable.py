@@ -14,14 +14,13 @@ class Pair:
 
 
 @pytest.fixture
-def pairs():
+def pairs(monkeypatch):
+    monkeypatch.setattr(vmappable, "_vmappables", {})
+    monkeypatch.setattr(api, "registered", {})
     vmappable.register_vmappable(
         Pair, int, int, lambda cont, index, pair, spec: Pair(cont(pair.one, spec), index()),
         lambda cont, size, pair, spec: Pair(cont(size, pair.one, spec), cont(size, pair.two, 0)),
         None)
-    yield
-    vmappable._vmappables.clear()
-    api.registered.clear()
 
 
 def test_a_value_is_mapped_that_is_no_tree(pairs):
@@ -29,6 +28,12 @@ def test_a_value_is_mapped_that_is_no_tree(pairs):
                          out_axes=1)(Pair(np.ones((2, 3)), None), 5.)
     assert found.one.tolist() == [[0, 1, 2]] * 2 and found.two.tolist() == [5] * 3
     assert minijax.vmap(lambda x: x + 1)(np.arange(2)).tolist() == [1, 2]
+
+
+def test_what_the_user_forbids_is_forbidden_in_mapped_functions(pairs):
+    with minijax.numpy_dtype_promotion("strict"), pytest.raises(
+            minijax.errors.TypePromotionError):
+        minijax.vmap(minijax.numpy.dot)(np.ones((2, 3), np.float32), np.ones((2, 3), np.int32))
 
 
 def test_the_names_of_axes_go_through(pairs):
