@@ -112,12 +112,7 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
         args, outs = list(map(gathered, args)), list(map(gathered, outs))
         if primitive.split is not None:  # it runs programs inside
             buffers = [x._buffer for x in args]
-            origins = _find_origins(primitive.rule("impl"), *buffers, **params)
-            if not origins and not _only_origins() and is_bad(
-                    _unchecked(primitive.rule("impl"), *buffers, **params), kind):
-                # no operation made it: it is a literal inside, or an operand
-                origins = [origin(kind, primitive, args, outs, is_made=False)]
-            _report_origins(origins)
+            _report_origins(_find_origins(primitive.rule("impl"), *buffers, **params))
         elif (not _only_origins() or _is_made(primitive, args, params, kind)
                 or is_new_in_the_backward_pass(kind)):
             _report_origins([origin(kind, primitive, args, outs)])
@@ -325,8 +320,8 @@ def _announce(kind: str, function: str | None, only_compiled: bool = False) -> N
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
         if only_compiled:
-            print(f"The de-optimized version produced no {kind}: only compiled code has it. "
-                  "Execution continues.")
+            print(f"The de-optimized version produced no {kind}: it is in an argument or in a "
+                  "constant, or only compiled code has it. Execution continues.")
 
 
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────

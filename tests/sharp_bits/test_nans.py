@@ -192,14 +192,13 @@ def test_a_function_compiled_before_the_flag_was_set_is_looked_at_and_not_after(
     assert np.isnan(f(0.0, 0.0))
 
 
-@pytest.mark.parametrize(("operation", "f"), [
-    ("jit", jax.jit(lambda x: x)), ("mul", jax.jit(lambda x: 3 * x)),
-    ("jit", jax.jit(lambda x: jnp.nan)),
-    ("cond", lambda x: jax.lax.cond(True, lambda: jnp.nan, lambda: 1.0))])
-def test_a_nan_that_comes_with_an_input_or_a_literal_is_told_of(operation, f):
-    told = rf"(?s)encountered in {operation}\n.*the de-optimized function did not make the value"
-    with jax.debug_nans(True), pytest.raises(FloatingPointError, match=told):
-        f(jnp.asarray(NAN))
+def test_a_nan_that_comes_in_and_goes_out_is_told_of_and_goes_on(capsys):
+    with jax.debug_nans(True):
+        out = jax.jit(lambda x: x)(jnp.asarray(NAN))
+    np.testing.assert_array_equal(out, NAN)
+    said = capsys.readouterr().out
+    assert "Calling the de-optimized version." in said
+    assert "it is in an argument" in said
 
 
 def test_a_nan_of_compiled_code_alone_is_told_of_and_goes_on(capsys):
