@@ -449,4 +449,5 @@ def _refusing_sizes_apart(function: Callable[..., Array]) -> Callable[..., Array
     return of_shape
 
 
+# Around what `public` makes, which refuses the number as a dtype before the function runs.
 zeros, ones, empty = map(_refusing_sizes_apart, (zeros, ones, empty))

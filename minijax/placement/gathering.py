@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, tree_util
+from minijax.placement.devices import CPU
 from minijax.placement.meshes import Mesh, P, PartitionSpec
 from minijax.placement.named_sharding import NamedSharding
-from minijax.placement.processes import local_ranks, own_engine
+from minijax.placement.processes import own_engine
 from minijax.placement.resharding import place, shard_value
-from minijax.placement.sharded_arrays import from_blocks, is_spread, resharded
+from minijax.placement.sharded_arrays import from_blocks, spans_processes, resharded
 from minijax.util import source_info
 
 
@@ -49,7 +50,7 @@ def _check_same_tree(operation: str, leaves: Sequence[np.ndarray], tree: Any) ->
 def allgather(in_tree: Any, tiled: bool = False) -> Any:
     """The trees of all processes, joined along a new first axis, or if `tiled` along the first."""
     leaves, tree = tree_util.tree_flatten(in_tree)
-    is_global = [is_spread(x) for x in leaves]
+    is_global = [spans_processes(x) for x in leaves]
     if any(is_global) and not tiled:
         raise ValueError("Gathering global non-fully-addressable arrays only supports tiled=True")
     here = [np.asarray(x) for x, cut in zip(leaves, is_global, strict=True) if not cut]
@@ -98,7 +99,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
       AssertionError: with the message, if they differ.
     """
     def repeated(x: Any) -> np.ndarray:
-        if is_spread(x):
+        if spans_processes(x):
             return np.asarray(x.addressable_data(0))
         return np.concatenate([np.atleast_1d(np.asarray(x))] * own_engine().size)
     out = allgather(in_tree, tiled=True)
@@ -111,7 +112,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 def from_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     """The array whose part in this process is `x`."""
-    if is_spread(x):
+    if spans_processes(x):
         return x
     x, sharding = core.as_value(x), NamedSharding(mesh, spec)
     if not mesh.is_multi_process:
@@ -119,13 +120,12 @@ def from_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     local = NamedSharding(mesh.local_mesh, spec)
     shape = [size * whole // here for size, whole, here in zip(
         x.shape, sharding._cuts(x.ndim), local._cuts(x.ndim), strict=True)]
-    [rank] = local_ranks()
-    return from_blocks({rank: x._buffer}, x.aval.update(shape=tuple(shape)), sharding)
+    return from_blocks({CPU.rank: x._buffer}, x.aval.update(shape=tuple(shape)), sharding)
 
 
 def to_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     """The part of an array in this process."""
-    if not is_spread(x):
+    if not spans_processes(x):
         return x
     data = resharded(x, NamedSharding(mesh, spec)).addressable_data(0)
     return place(data, NamedSharding(mesh.local_mesh, spec))

@@ -17,7 +17,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from minijax.placement import engine
 from minijax.placement.devices import (CPU, CpuDevice, Device, kind_in_use, known_by_number,
                                        processors)
-from minijax.placement.meshes import Mesh, known_devices
+from minijax.placement.meshes import Mesh
 from minijax.util import caches, lazily
 
 
@@ -29,11 +29,6 @@ def own_engine() -> Any:
 def is_here(device: Device) -> bool:
     """Whether a device belongs to this process."""
     return device.process_index == CPU.process_index
-
-
-def local_ranks() -> list[int]:
-    """The ranks of the devices of this process."""
-    return [device.rank for device in known_devices() if is_here(device)]
 
 
 # ── Whether all processes run the same program ───────────────────────────────────────────────

@@ -115,7 +115,7 @@ class ShardedArray(DeviceArray):
 ShardedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
 
 
-def is_spread(x: Any) -> bool:
+def spans_processes(x: Any) -> bool:
     """Whether a value is an array over several processes."""
     return isinstance(x, ShardedArray) and not x.is_fully_addressable
 

@@ -113,8 +113,8 @@ class Origin(NamedTuple):
     finding: Finding
 
 
-def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs: Sequence[Any],
-           is_made: bool = True) -> Origin:
+def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs: Sequence[Any]
+           ) -> Origin:
     """The description of a running operation with a bad output."""
     flag, source = KINDS[kind][0], core.current_source.get() or source_info.user_frame()
     is_backward, outer = source is not None and source.backward, derivative_of(primitive)
@@ -123,8 +123,7 @@ def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs:
     where += "".join(f", in {step}" for step in current_steps.get())
     sharded = any(step.kind == SHARDED for step in current_steps.get())
     start = f"Invalid value ({kind}) encountered in {SHARDED}: " if sharded else ""
-    fix = FIX_BACKWARD if is_backward else FIX
-    fix = FIX_PASSED_ON if not is_made or is_bad(operands, kind) else fix
+    fix = FIX_PASSED_ON if is_bad(operands, kind) else FIX_BACKWARD if is_backward else FIX
     message = (f"{start}invalid value ({kind}) encountered in {primitive.name}"
                f"{operands_text(kind, primitive, operands, outs)}{where}")
     return Origin(kind, source, finding(

@@ -34,21 +34,21 @@ def sectors(offset: int = 0) -> Film:
 
 
 def touched(stride: int, size: int, offset: int) -> dict[int, set[int]]:
-    """The bytes that are asked for in each sector."""
-    asked: dict[int, set[int]] = {}
+    """The requested bytes of each sector."""
+    requested: dict[int, set[int]] = {}
     for thread in range(WARP):
         first = (offset + stride * thread) * size
         for byte in range(first, first + size):
-            asked.setdefault(byte // SECTOR, set()).add(byte % SECTOR)
-    return asked
+            requested.setdefault(byte // SECTOR, set()).add(byte % SECTOR)
+    return requested
 
 
 def _frame(stride: int, size: int, offset: int) -> Frame:
-    asked = touched(stride, size, offset)
-    used = WARP * size / (len(asked) * SECTOR)
-    count = f"{len(asked)} sector{'s' * (len(asked) > 1)}"
+    requested = touched(stride, size, offset)
+    used = WARP * size / (len(requested) * SECTOR)
+    count = f"{len(requested)} sector{'s' * (len(requested) > 1)}"
     return Frame(f"Stride {stride}: the 32 numbers lie in {count}, and {used:.0%} of what memory "
-                 "sends is used.", [*_strides(stride), *_drawn(asked)])
+                 "sends is used.", [*_strides(stride), *_drawn(requested)])
 
 
 def _strides(stride: int) -> Iterator[str]:
@@ -61,13 +61,13 @@ def _strides(stride: int) -> Iterator[str]:
         yield words(x + 14, 22, str(k), size=12, pointer_events="none")
 
 
-def _drawn(asked: dict[int, set[int]]) -> Iterator[str]:
-    """All sectors; those that are sent; what is asked for."""
+def _drawn(requested: dict[int, set[int]]) -> Iterator[str]:
+    """All sectors; those that are sent; the requested bytes."""
     every = [(sector, 0, SECTOR) for sector in range(ROWS * ACROSS)]
-    runs = [(sector, first, len(list(run))) for sector, some in sorted(asked.items())
+    runs = [(sector, first, len(list(run))) for sector, some in sorted(requested.items())
             for first, run in _runs(sorted(some))]
     yield _blocks(every, 0.05)
-    yield _blocks([each for each in every if each[0] in asked], 0.25)
+    yield _blocks([each for each in every if each[0] in requested], 0.25)
     yield _blocks(runs, 0.9)
 
 
