@@ -28,7 +28,7 @@ await piplite.install(["minijax", "matplotlib"])"""
 ABSENT = re.compile(
     r"threading\.Thread|ThreadPool|^(import|from) (numba|llvmlite|scipy)|numba\.njit|launch1|"
     r"as_text\(\"(numba|source|ptx|llvm|asm)|exec\(program|%tid\.x|"
-    r"communication_costs", re.MULTILINE)
+    r"communication_costs|widgets\.scaling", re.MULTILINE)
 WITHOUT = "*In a browser there are no threads and no compiler: the next cell raises an error.*"
 # A loop of Python in place of machine code; with so many rounds it takes minutes.
 FEWER = {"long = np.linspace(0.1, 1.0, 20_000)": "long = np.linspace(0.1, 1.0, 200)"}

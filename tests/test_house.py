@@ -248,7 +248,8 @@ def test_primitives_import_late_only_what_is_loaded_late():
 
 # `jit` compiles; live cells may edit the compiler, and `explain` shows what it does.
 MAY_COMPILE = {"transforms/compiled.py", "placement/gpus.py", "notebook/accesses.py",
-               "notebook/live.py", "notebook/provenance.py"}
+               "notebook/live.py", "notebook/provenance.py", "notebook/widgets/loop_scopes.py",
+               "notebook/widgets/simplifier.py"}
 
 
 def test_the_compiler_is_reached_through_jit_only():

@@ -51,6 +51,41 @@ def test_a_claim_that_no_sentence_beside_the_cell_makes_is_reported(tmp_path: Pa
     assert weave.unsaid(path) == ["six of *them*", "two of *them*"]
 
 
+# ---------------------------------------------------------------- names in the prose
+
+PACKAGE = Path(minijax.__file__).parent
+
+
+def stale(text: str) -> list[str]:
+    """Names that the text says are in a file of the package, and that are not.
+
+    It says so by "`name` in [`file`](link)", and in the rows of the tables that name files.
+    """
+    prose = re.sub(r"```.*?```", "", text, flags=re.S)
+    said = re.findall(r"((?:`[^`]+`(?:, | and )?)+) ?\(?(?:is |are )?(?:in |\()"
+                      r"\[`[^`]+`\]\(\.\./minijax/([^)]+)\)", re.sub(r"\s+", " ", prose))
+    said += re.findall(r"^\| ([^|]*`[^|]*) \| `([\w/]+\.py)` \|", prose, flags=re.M)
+    return [f"{name} in {file}" for names, file in said
+            for name in re.findall(r"`([^`]+)`", names)
+            if not (PACKAGE / file).is_file()
+            or re.findall(r"\w+", name)[-1] not in (Path(file).stem, *re.findall(
+                r"\w+", (PACKAGE / file).read_text(encoding="utf-8")))]
+
+
+@each_chapter
+def test_what_is_said_to_be_in_a_file_is_there(chapter: Path) -> None:
+    assert stale(chapter.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("text", [
+    "The cast saturates (`_gone` in\n[`scalars.py`](../minijax/compiler/scalars.py)).",
+    "`dot` and `_gone` (in [`scalars.py`](../minijax/compiler/scalars.py))",
+    "| `_gone` | `compiler/scalars.py` | `jax/_src/x.py` |",
+    "| `convert` | `compiler/gone.py` | `jax/_src/x.py` |"])
+def test_a_name_that_is_not_in_the_file_is_reported(text: str) -> None:
+    assert any("gone" in each for each in stale(text))
+
+
 # ---------------------------------------------------------------- what is left out
 
 WHERE = ("", ".numpy", ".lax", ".nn", ".random", ".tree_util", ".tree", ".scipy", ".experimental",

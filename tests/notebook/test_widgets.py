@@ -3,8 +3,11 @@
 import itertools
 import json
 import re
+import runpy
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax as real_jax
@@ -25,7 +28,7 @@ from minijax.notebook.widgets.held_blocks import Held
 from minijax.notebook.widgets.lattice import NODES, steps
 from minijax.notebook.widgets.reverse import reverse_pass
 from minijax.placement.across import Grid
-from minijax.placement.communication_costs import planned, transfers
+from minijax.placement.communication_costs import Machine, planned, transfers
 from tests import ranks
 
 
@@ -439,3 +442,79 @@ def test_children_by_fold_in_stay_when_there_are_more(way: str, other: str, coun
     assert captions_of(film, way)[-1].startswith(f"{count} of these keys are among")
     number = float(jax.random.uniform(jax.random.fold_in(jax.random.key(0), 1)))
     assert f"the number {number:.3f}" in captions_of(film, "fold_in, for 2")[2]
+
+
+# ---- simplifying, scopes
+
+
+def test_simplifying_ends_at_the_program_that_is_compiled() -> None:
+    def f(x: Any) -> Any:
+        unread = jnp.cos(x)  # noqa: F841
+        return jnp.sin(x * 2.0) + jax.jit(jnp.sin)(x * 2.0) * jnp.exp(0.0)
+    film = widgets.simplifying(f, jnp.zeros(3))
+    left = jax.jit(f).lower(jnp.zeros(3)).as_text("simplified").count(" = ")
+    assert captions(film)[-2:] == ["Nothing that is left reads `b`.",
+                                   f"Of 9 equations {left} are left."]
+    last = film.drawing(film.frames[-1])
+    assert all(f">{line}<" in last for line in ("c = mul a 2.0", "d = sin c", "j = add d i"))
+
+
+def test_a_program_called_twice_is_named_anew_at_each_call() -> None:
+    @jax.jit
+    def g(x: Any) -> Any:
+        return jnp.sin(x) * 2.0
+    said = captions(widgets.simplifying(lambda x: g(g(x)), 1.0))
+    assert [one.partition("`")[2].partition("`")[0] for one in said[:-1]] == [
+        "b = g a", "c = sin a", "b = mul c 2.0", "d = g b", "e = sin b", "d = mul e 2.0"]
+
+
+def test_a_line_drops_into_the_innermost_loop_of_its_operands() -> None:
+    def element(b: Any, x: Any, y: Any, i: Any, j: Any) -> Any:
+        row = b.exp(b.load(x, [i]))
+        first = b.load(y, [b.index(3)])
+        return b.add(b.mul(row, b.load(y, [j])), b.add(b.exp(b.load(x, [i])), first))
+    said = [one.partition(", as far")[0].replace("is written in the loop over", "in")
+            for one in captions(widgets.scopes(element, 10, 20))]
+    assert said == [
+        "`a = x[i]` in `i`", "`b = exp(a)` in `i`", "`c = y[3]` is written before all loops",
+        "`d = y[j]` in `j`", "`e = b * d` in `j`", "`x[i]` has been written: it is `a`.",
+        "`exp(a)` has been written: it is `b`.", "`f = b + c` in `i`", "`g = e + f` in `j`",
+        "The element is stored in the innermost loop."]
+
+
+# ---- barrier, scaling
+
+
+@pytest.mark.parametrize(("option", "has_barrier"), [("in its place", True), ("left out", False)])
+def test_threads_race_where_the_emulated_gpu_of_the_course_refuses(option: str, has_barrier: bool
+                                                                   ) -> None:
+    path = Path(__file__).parents[2] / "notebooks/mini/after_27.py"
+    mini = SimpleNamespace(**runpy.run_path(str(path)))
+
+    def kernel(block: int, k: int, shared: Any, out: Any) -> Any:
+        shared[k] = k
+        if has_barrier:
+            yield
+        out[k] = shared[63 - k]
+    out = np.zeros(64)
+    if has_barrier:
+        mini.launch(kernel, 1, out=out)
+        np.testing.assert_array_equal(out, np.arange(64)[::-1])
+    else:
+        with pytest.raises(mini.Refused, match="a race for shared"):
+            mini.launch(kernel, 1, out=out)
+    last = captions_of(widgets.barrier(), option)[-1]
+    assert ("a race" in last) is not has_barrier
+
+
+def test_a_larger_batch_scales_further() -> None:
+    machine = Machine(flops=1e9)
+
+    def plan(rows: int, ranks: int) -> Any:
+        x = jax.ShapeDtypeStruct((rows, 64), "float32")
+        return planned(lambda x: (x * x).sum(0), {"data": ranks}, P("data"))(x)
+    said = captions(widgets.scaling(machine, plan, [1 << 12, 1 << 16]))
+    seconds = [machine.cost(plan(1 << 12, 4**k).jaxpr).seconds for k in range(7)]
+    assert said[0].startswith(f"A batch of 4,096: {4 ** int(np.argmin(seconds)):,} ranks are")
+    most = [int(one.partition(": ")[2].partition(" ")[0].replace(",", "")) for one in said]
+    assert most[0] < most[1]

@@ -18,11 +18,15 @@ from minijax.notebook.widgets.prefix import prefix as prefix
 from minijax.notebook.widgets.explain import explain as explain
 from minijax.notebook.widgets.places import places as places
 from minijax.notebook.widgets.rounds import rounds as rounds
+from minijax.notebook.widgets.barrier import barrier as barrier
 from minijax.notebook.widgets.sectors import sectors as sectors
 from minijax.notebook.widgets.roof import roof as roof
 from minijax.notebook.widgets.keys import keys as keys
 
-if TYPE_CHECKING:  # loaded when used, with the partitioner
+if TYPE_CHECKING:  # loaded when used, with the partitioner or the compiler
     from minijax.notebook.widgets.held_blocks import blocks as blocks
+    from minijax.notebook.widgets.speedups import scaling as scaling
+    from minijax.notebook.widgets.loop_scopes import scopes as scopes
+    from minijax.notebook.widgets.simplifier import simplifying as simplifying
 
 lazily.attach(globals())
