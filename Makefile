@@ -11,7 +11,7 @@
 #   make progress         the page of a reader's progress, kept on this machine
 #   make book             the chapters and the reference as a site, in book/_build/html
 #   make book LIVE=1      the same, and the chapters that run in a browser (NumPy from a CDN)
-#   make book PDF=1       the same, and each chapter as PDF, and slides, where there is a Chromium
+#   make book PDF=1       the same, and each chapter, all of them, and slides as PDF, by a Chromium
 #   make book CHECK=1     the same, and every page looked at in a Chromium, where there is one
 #   make fuzz             generated programs, compiled and not, and what differs
 #   make lint | bench | clean

@@ -1,14 +1,17 @@
 """Print the chapters of the built book, and the slides where they are, as PDF, by a Chromium.
 
     python book/pdf.py          in build/course/pdf, from book/_build/html and build/course/slides
+
+All chapters together are `minijax.pdf` there, with an outline.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from build import ROOT, SITE, chapters
@@ -23,6 +26,26 @@ def pages() -> Iterator[tuple[Path, str]]:
         yield SITE, f"chapters/{chapter.stem}.html"
     for path in sorted((COURSE / "slides").glob("*.html")):
         yield path.parent, path.name
+
+
+def joined(chapters: Sequence[tuple[str, Path]], whole: Path) -> None:
+    """Write one file with the pages of all chapters; its outline leads to each by its title."""
+    from pypdf import PdfWriter
+    with PdfWriter() as writer:
+        for title, path in chapters:
+            writer.append(path, outline_item=title)
+        writer.write(whole)
+
+
+def title(chapter: Path) -> str:
+    """A chapter's heading, with its number.
+
+    >>> title(next(path for path in chapters() if path.stem.startswith("22_")))
+    '22 Simplifying'
+    """
+    heading = re.search(r"^# (.+)$", chapter.with_suffix(".md").read_text(encoding="utf-8"), re.M)
+    assert heading, chapter
+    return f"{chapter.stem[:2]} {heading[1]}"
 
 
 def main() -> int:
@@ -44,7 +67,11 @@ def main() -> int:
                 printed = tab.ask("Page.printToPDF", landscape=slide, printBackground=True)
                 (COURSE / "pdf" / Path(place).with_suffix(".pdf").name).write_bytes(
                     base64.b64decode(printed["data"]))
-    print(f"{len(there)} files in {COURSE / 'pdf'}")
+    printed_chapters = [(title(chapter), COURSE / "pdf" / f"{chapter.stem}.pdf")
+                        for chapter in chapters()]
+    joined([(name, path) for name, path in printed_chapters if path.is_file()],
+           COURSE / "pdf" / "minijax.pdf")
+    print(f"{len(there)} files in {COURSE / 'pdf'}, and all chapters in minijax.pdf")
     return 0
 
 

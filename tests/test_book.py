@@ -35,6 +35,8 @@ def module_of_the_book(name):
 reference = module_of_the_book("reference")
 side_by_side = module_of_the_book("side_by_side")
 build = module_of_the_book("build")
+module_of_the_book("check")
+pdf = module_of_the_book("pdf")
 
 
 @pytest.fixture(scope="module")
@@ -289,3 +291,24 @@ def test_the_picture_shows_what_jit_does():
     for stage in ("jaxpr", "source"):
         lines = [line.strip() for line in lowered.as_text(stage).splitlines()]
         assert [line for line in shown[stage] if line not in lines] == []
+
+
+# ---------------------------------------------------------------- the whole as one file
+
+
+def test_the_whole_has_all_pages_and_an_outline(tmp_path):
+    from pypdf import PdfReader, PdfWriter
+    paths = []
+    for name, count in (("a", 2), ("b", 3)):
+        paths.append(tmp_path / f"{name}.pdf")
+        with PdfWriter() as writer:
+            for _ in range(count):
+                writer.add_blank_page(100, 100)
+            writer.write(paths[-1])
+    titles = [pdf.title(chapter) for chapter in build.chapters()[:2]]
+    pdf.joined(list(zip(titles, paths, strict=True)), tmp_path / "whole.pdf")
+    whole = PdfReader(tmp_path / "whole.pdf")
+    assert len(whole.pages) == 5
+    assert [(item.title, whole.get_destination_page_number(item)) for item in whole.outline] == [
+        (titles[0], 0), (titles[1], 2)]
+    assert titles[0].startswith("00 ")
