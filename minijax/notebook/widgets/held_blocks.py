@@ -133,5 +133,5 @@ def band(sent: Transfer, size: tuple[float, float]) -> str:
     width, height = size
     y = height - BAND
     return (box(6, y, width - 12, BAND - 8, ORANGE)
-            + words(width / 2, y + 21, f"{sent.kind}: {sent.bytes:,} bytes", ORANGE, size=14,
+            + words(width / 2, y + 21, f"{sent.kind}: {sent.bytes:,} bytes", size=14,
                     code=True))
