@@ -84,7 +84,7 @@ def simplifying(fun: Callable, *args: Any) -> Film:
     """
     from minijax import make_jaxpr
     closed = make_jaxpr(fun)(*args)
-    names = Names()
+    names = Names(closed.jaxpr)
     recorder = Recorder(names)
     inputs = [*map(names.of, closed.jaxpr.invars)]
     simplified = recorder.program(closed)
@@ -113,8 +113,8 @@ def simplifying(fun: Callable, *args: Any) -> Film:
     frames = [Frame(said(d, names), drawn(k, kept[:d.kept], d.results))
               for k, d in enumerate(decisions)]
     if gone:
-        which = ", ".join(f"`{line.partition(' = ')[0]}`" for line in gone)
-        frames.append(Frame(f"Nothing that is left reads {which}.",
+        which = ", ".join(f"`{line}`" for line in gone)
+        frames.append(Frame(f"Nothing that is left reads the result of {which}.",
                             drawn(len(decisions), kept, ())))
     count = sum(d.outcome != "inlined" for d in decisions)
     last = "" if gone else "All that is kept is read. "
