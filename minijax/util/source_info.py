@@ -69,9 +69,9 @@ class SourceInfo(NamedTuple):
     @property
     def short_file(self) -> str:
         """The file's name without its directories; `<cell>` for a cell of a notebook."""
-        folder, name = os.path.split(self.file)
+        folder, _, name = self.file.rpartition(os.sep)
         # Jupyter's kernel names a cell's file by a hash of its text, in a folder of its own.
-        return "<cell>" if os.path.basename(folder).startswith("ipykernel_") else name
+        return "<cell>" if folder.rpartition(os.sep)[2].startswith("ipykernel_") else name
 
     @property
     def summary(self) -> str:
