@@ -42,9 +42,10 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     takes. On a hit no loops are built.
     """
     digest = digest_of(closed)
-    name = digest and cache_key(digest)
-    if name and (kept := _unpickled(read(name), closed)):
-        return kept._replace(run=loaded(kept.key, kept.externals, lambda: llvm.assembly(kernel())))
+    name, folder = digest and cache_key(digest), directory()  # checked once for both entries
+    if name and (kept := _unpickled(read(name, folder), closed)):
+        text = lambda: llvm.assembly(kernel())
+        return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
     loops = kernel()
     code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
@@ -77,24 +78,25 @@ def compile_or_load(kernel: Kernel) -> Code:
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
 
 
-def loaded(key: str, externals: Collection[str], text: Callable[[], str]) -> Any:
+def loaded(key: str, externals: Collection[str], text: Callable[[], str],
+           folder: Path | None = None) -> Any:
     """The function of a kernel: from memory, else linked. Equal kernels share one."""
     def work() -> Any:
         run = _loaded.get(key)
         if run is None:
             addresses = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
                          else blas(name.removeprefix("blas_")) for name in externals}
-            run = cpu.loaded(linked(text, (llvm.SYMBOL,), addresses, key), llvm.SYMBOL)
+            run = cpu.loaded(linked(text, (llvm.SYMBOL,), addresses, key, folder), llvm.SYMBOL)
             _loaded[key] = run
         return run
     return _loaded.get(key) or cpu.undisturbed(work)
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],
-           key: str = "") -> Any:
+           key: str = "", folder: Path | None = None) -> Any:
     """Link the object code of a text: from the disk cache if possible, else compiled."""
     key = key or cache_key(text())
-    code = read(key)
+    code = read(key, folder)
     if code is not None:
         with contextlib.suppress(RuntimeError):
             return cpu.link(code, symbols, addresses)
@@ -188,9 +190,11 @@ def _head(key: str, code: bytes) -> bytes:
     return MAGIC + checksum.digest()
 
 
-def read(key: str) -> bytes | None:
-    """Return the object code under a key; None if the entry is missing, damaged or foreign."""
-    path, entry = os.path.join(directory() or NO_DIRECTORY, f"{key}.kernel"), b""
+def read(key: str, folder: Path | None = None) -> bytes | None:
+    """Return the object code under a key, in this directory or the usual one; None if the entry is
+    missing, damaged or foreign.
+    """
+    path, entry = os.path.join(folder or directory() or NO_DIRECTORY, f"{key}.kernel"), b""
     with contextlib.suppress(OSError), open(path, "rb", opener=_opener) as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and _is_private(status):

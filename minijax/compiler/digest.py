@@ -119,8 +119,14 @@ _type_text = caches.remembered(maxsize=4096)(str)
 @caches.remembered(maxsize=1)
 def _ours(modules: int) -> set[Primitive]:
     """The primitives of the package, cached by the number of loaded modules."""
-    return {x for name, module in [*sys.modules.items()] if name.startswith("minijax.")
-            for x in vars(module).values() if isinstance(x, Primitive)}
+    return set().union(*[_defined_in(name, len(vars(module))) for name, module
+                         in [*sys.modules.items()] if name.startswith("minijax.")])
+
+
+@caches.remembered(maxsize=1024)
+def _defined_in(module: str, names: int) -> set[Primitive]:
+    """The primitives of a module, cached by the number of its names: it may still be loading."""
+    return {x for x in [*vars(sys.modules[module]).values()] if isinstance(x, Primitive)}
 
 
 class Names(dict[Any, Any]):
