@@ -67,6 +67,7 @@ class Arithmetic(Scalars):
         self._depth: defaultdict[Operand, int] = defaultdict(int)
         self.lets: dict[Operand, Let] = {}  # scalars → the operations that define them
         self._constants: dict[Any, Constant] = {}
+        self._folded: dict[Any, Constant] = {}  # operations on constants → their results
         self._raveled: dict[Any, list[tuple[Operand, int]]] = {}
         self._components: dict[Any, Component] = {}
         self._component_of: dict[Operand, Component] = {}  # emitted components → their parts
@@ -134,8 +135,11 @@ class Arithmetic(Scalars):
         """The operand that equals op(*args), if no operation is needed; else None."""
         constants = [type(x) is Constant for x in args]
         if False not in constants:
+            if (known := self._folded.get((op, dtype, args))) is not None:
+                return known
             target = [dtype] if OPS[op].result == "target" else []
-            return self.const(OPS[op].meaning(*(x.value for x in args), *target), dtype)
+            result = self.const(OPS[op].meaning(*(x.value for x in args), *target), dtype)
+            return self._folded.setdefault((op, dtype, args), result)
         if op == "select" and isinstance(args[0], Constant):
             return args[1] if args[0].value else args[2]
         if len(args) == 2 and (True in constants or args[0] is args[1]):

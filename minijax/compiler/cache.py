@@ -41,28 +41,30 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     The disk cache maps the digest of a program to the key of its kernel and the arguments that it
     takes. On a hit no loops are built.
     """
-    digest, consts = digest_of(closed), [*constants_of(closed)]
-    name = digest and cache_key(digest)
-    if name and (kept := _unpickled(read(name), consts)):
-        return kept._replace(run=loaded(kept.key, kept.externals, lambda: llvm.assembly(kernel())))
+    digest = digest_of(closed)
+    name, folder = digest and cache_key(digest), directory()  # checked once for both entries
+    if name and (kept := _unpickled(read(name, folder), closed)):
+        text = lambda: llvm.assembly(kernel())
+        return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
     loops = kernel()
     code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
-        places = {id(x): place for place, x in enumerate(consts)}
+        places = {id(x): place for place, x in enumerate(constants_of(closed))}
         constants: list[Any] = [places.get(id(x), x) for x in code.constants]
         entry = pickle.dumps(code._replace(run=None, constants=constants))
         cpu.undisturbed(lambda: write(name, entry))
     return code
 
 
-def _unpickled(entry: bytes | None, consts: Sequence[Any]) -> Code | None:
+def _unpickled(entry: bytes | None, closed: ClosedJaxpr) -> Code | None:
     """The cache entry of a program, with its constants; None if it is damaged."""
     if entry is None:
         return None
     try:
         kept = Code(*pickle.loads(entry))
         constants: Sequence[Any] = kept.constants
-        return kept._replace(constants=[consts[x] if isinstance(x, int) else x for x in constants])
+        own = [*constants_of(closed)] if any(isinstance(x, int) for x in constants) else ()
+        return kept._replace(constants=[own[x] if isinstance(x, int) else x for x in constants])
     except Exception:  # a broken pickle raises whatever its bytes spell
         return None
 
@@ -76,24 +78,25 @@ def compile_or_load(kernel: Kernel) -> Code:
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
 
 
-def loaded(key: str, externals: Collection[str], text: Callable[[], str]) -> Any:
+def loaded(key: str, externals: Collection[str], text: Callable[[], str],
+           folder: Path | None = None) -> Any:
     """The function of a kernel: from memory, else linked. Equal kernels share one."""
     def work() -> Any:
         run = _loaded.get(key)
         if run is None:
             addresses = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
                          else blas(name.removeprefix("blas_")) for name in externals}
-            run = cpu.loaded(linked(text, (llvm.SYMBOL,), addresses, key), llvm.SYMBOL)
+            run = cpu.loaded(linked(text, (llvm.SYMBOL,), addresses, key, folder), llvm.SYMBOL)
             _loaded[key] = run
         return run
     return _loaded.get(key) or cpu.undisturbed(work)
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],
-           key: str = "") -> Any:
+           key: str = "", folder: Path | None = None) -> Any:
     """Link the object code of a text: from the disk cache if possible, else compiled."""
     key = key or cache_key(text())
-    code = read(key)
+    code = read(key, folder)
     if code is not None:
         with contextlib.suppress(RuntimeError):
             return cpu.link(code, symbols, addresses)
@@ -135,22 +138,25 @@ def directory() -> Path | None:
         return None
     base = os.environ.get("XDG_CACHE_HOME", "")
     base = base if os.path.isabs(base) else "~/.cache"  # the specification ignores relative paths
-    path = Path(setting or os.path.join(base, "minijax")).expanduser()
-    if not setting and not path.is_absolute():
+    path = os.path.expanduser(setting or os.path.join(base, "minijax"))
+    if not setting and not os.path.isabs(path):
         warnings.warn("compiled kernels are not cached: HOME is not an absolute path; "
                       "set it, or MINIJAX_CACHE_DIR", stacklevel=2)
         return None
     try:
         os.makedirs(path, 0o700, exist_ok=True)
-        open_to_others = [] if _is_private(path.stat()) else [path]
-        open_to_others += [x for x in path.resolve().parents if not _prevents_renames(x.stat())]
+        open_to_others = [] if _is_private(os.stat(path)) else [path]
+        inner = os.path.realpath(path)
+        while (outer := os.path.dirname(inner)) != inner:
+            open_to_others += [] if _prevents_renames(os.stat(outer)) else [outer]
+            inner = outer
     except OSError:
         return None
     if open_to_others:
         warnings.warn(f"compiled kernels are not cached: others can write to {open_to_others[0]}; "
                       "make it private (chmod 700) or set MINIJAX_CACHE_DIR", stacklevel=2)
         return None
-    return path
+    return Path(path)
 
 
 def _is_private(status: os.stat_result) -> bool:
@@ -184,14 +190,16 @@ def _head(key: str, code: bytes) -> bytes:
     return MAGIC + checksum.digest()
 
 
-def read(key: str) -> bytes | None:
-    """Return the object code under a key; None if the entry is missing, damaged or foreign."""
-    folder, entry = directory() or NO_DIRECTORY, b""
-    with contextlib.suppress(OSError), open(folder / f"{key}.kernel", "rb", opener=_opener) as file:
+def read(key: str, folder: Path | None = None) -> bytes | None:
+    """Return the object code under a key, in this directory or the usual one; None if the entry is
+    missing, damaged or foreign.
+    """
+    path, entry = os.path.join(folder or directory() or NO_DIRECTORY, f"{key}.kernel"), b""
+    with contextlib.suppress(OSError), open(path, "rb", opener=_opener) as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and _is_private(status):
             entry = file.read()
-            os.utime(file.name)  # the time of its last use
+            os.utime(path)  # the time of its last use
     size = len(_head(key, b""))
     code = entry[size:]
     return code if entry[:size] == _head(key, code) else None

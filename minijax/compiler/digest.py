@@ -90,9 +90,9 @@ def canonical(x: Any) -> Any:
     True
     """
     kind = type(x)
+    if kind in _AS_THEY_ARE:
+        return x
     match x:
-        case None | bool() | int() | str() if kind in (type(None), bool, int, str):
-            return x
         case tuple() | list():
             return kind.__qualname__, *map(canonical, x)
         case ShapedArray():
@@ -106,32 +106,48 @@ def canonical(x: Any) -> Any:
         case float() | complex() | np.generic() | np.ndarray() | Array():
             value = buffer_of(x)
             if not value.dtype.hasobject:
-                digest = hashlib.sha256(value.tobytes()).digest()
-                return kind.__name__, str(value.dtype), value.shape, digest
+                words = value.tobytes()
+                words = words if value.ndim == 0 else hashlib.sha256(words).digest()
+                return kind.__name__, _type_text(value.dtype), value.shape, words
     raise Unnameable
 
 
+_AS_THEY_ARE = frozenset({type(None), bool, int, str})
 _type_text = caches.remembered(maxsize=4096)(str)
 
 
 @caches.remembered(maxsize=1)
 def _ours(modules: int) -> set[Primitive]:
     """The primitives of the package, cached by the number of loaded modules."""
-    return {x for name, module in [*sys.modules.items()] if name.startswith("minijax.")
-            for x in vars(module).values() if isinstance(x, Primitive)}
+    return set().union(*[_defined_in(name, len(vars(module))) for name, module
+                         in [*sys.modules.items()] if name.startswith("minijax.")])
+
+
+@caches.remembered(maxsize=1024)
+def _defined_in(module: str, names: int) -> set[Primitive]:
+    """The primitives of a module, cached by the number of its names: it may still be loading."""
+    return {x for x in [*vars(sys.modules[module]).values()] if isinstance(x, Primitive)}
+
+
+class Names(dict[Any, Any]):
+    """The canonical forms of types and primitives, which are equal where they are the same."""
+
+    def __missing__(self, x: Any) -> Any:
+        return self.setdefault(x, canonical(x))
 
 
 def _program(closed: ClosedJaxpr) -> tuple:
     """The canonical form of a program: variables are numbered in the order of definition."""
     jaxpr = closed.jaxpr
     numbers: dict[Any, int] = {}
+    names = Names()
 
     def define(variables: tuple) -> list:
         numbers.update(zip(variables, itertools.count(len(numbers))))
-        return [canonical(v.aval) for v in variables]
+        return [names[v.aval] for v in variables]
 
     def use(atoms: tuple) -> list:
-        return [canonical((x.aval, x.value)) if isinstance(x, Literal) else numbers[x]
+        return [(names[x.aval], canonical(x.value)) if isinstance(x, Literal) else numbers[x]
                 for x in atoms]
 
     def equation(eqn: JaxprEqn) -> tuple:
@@ -140,7 +156,7 @@ def _program(closed: ClosedJaxpr) -> tuple:
             params = {called: params.get(called)}  # the others have no effect
         named = [(name, canonical(params[name])) for name in sorted(params)
                  if name != "computation"]  # a function, whose program is another parameter
-        return canonical(eqn.primitive), use(eqn.invars), named, define(eqn.outvars)
+        return names[eqn.primitive], use(eqn.invars), named, define(eqn.outvars)
 
     inputs = define((*jaxpr.constvars, *jaxpr.invars)), canonical(closed.consts)
     return inputs, [*map(equation, jaxpr.eqns)], use(jaxpr.outvars)

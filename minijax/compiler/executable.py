@@ -16,6 +16,9 @@ from minijax.core import ShapedArray
 from . import host, pool, recycling
 
 
+WIDE = 512  # so many arrays: the call is in loops
+
+
 class Code(NamedTuple):
     """Machine code in memory, with its constants and workspace size."""
 
@@ -29,10 +32,12 @@ class Code(NamedTuple):
 
 def callable_of(code: Code, num_inputs: int, out_avals: Sequence[ShapedArray],
                 describe_loop: Callable[[int], str] = str) -> Callable[..., list[np.ndarray]]:
-    """The call as Python text without a loop, which saves half a microsecond.
+    """The call as Python text, without a loop unless it is WIDE: that saves half a microsecond.
 
     `describe_loop` describes the loop of a number, in which a signal ended the kernel.
     """
+    if num_inputs + len(out_avals) > WIDE:
+        return _wide_call(code, num_inputs, out_avals, describe_loop)
     inputs = [f"x{k}" for k in range(num_inputs)]
     outputs = [f"o{k}" for k in range(len(out_avals))]
     constants = {f"c{k}": value for k, value in enumerate(code.constants)}
@@ -48,12 +53,38 @@ def callable_of(code: Code, num_inputs: int, out_avals: Sequence[ShapedArray],
     if code.workspace:
         new["w"] = (code.workspace,), np.dtype(np.uint8)
     for x, (shape, dtype) in new.items():
-        large = math.prod(shape, start=dtype.itemsize) >= recycling.MIN_POOLED
-        names |= {f"shape_{x}": shape, f"dtype_{x}": dtype,
-                  f"new_{x}": recycling.empty if large else np.empty}
+        names |= {f"shape_{x}": shape, f"dtype_{x}": dtype, f"new_{x}": _allocator(shape, dtype)}
         lines.append(f"{x} = new_{x}(shape_{x}, dtype_{x})")
     arguments = ", ".join([*inputs, *outputs, *constants, *list(new)[len(outputs):]])
     lines += [f"status = run([{arguments}])", "if status: reraise(status, where)",
               f"return [{', '.join(outputs)}]"]
     source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
     return caches.written(source, "call", names)
+
+
+def _allocator(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:
+    large = math.prod(shape, start=dtype.itemsize) >= recycling.MIN_POOLED
+    return recycling.empty if large else np.empty
+
+
+def _wide_call(code: Code, num_inputs: int, out_avals: Sequence[ShapedArray],
+               describe_loop: Callable[[int], str]) -> Callable[..., list[np.ndarray]]:
+    """The call in loops over its buffers: Python would compile their text for too long."""
+    run: Any = code.run
+    types = [(aval.shape, np.dtype(aval.dtype)) for aval in out_avals]
+    new = [(_allocator(*of), *of) for of in types]
+    shares = not code.externals.isdisjoint(pool.SHARING)
+
+    def call(*inputs: Any) -> list[np.ndarray]:
+        if len(inputs) != num_inputs:
+            raise TypeError(f"call() takes {num_inputs} arguments, got {len(inputs)}")
+        if shares and pool.asleep:
+            pool.wake()
+        outs = [empty(shape, dtype) for empty, shape, dtype in new]
+        workspace = [recycling.empty((code.workspace,), np.dtype(np.uint8))] * bool(code.workspace)
+        status = run([*[x if type(x) is np.ndarray else np.asarray(x) for x in inputs], *outs,
+                      *code.constants, *workspace])
+        if status:
+            host.reraise(status, describe_loop)
+        return outs
+    return call

@@ -139,6 +139,7 @@ class ModuleText:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.places = {buffer: place for place, buffer in enumerate(kernel.buffers)}
         self.outlined = outlined_loops(kernel)
         self.names_by_text: dict[str, str] = {}  # texts of outlined functions → their names
         self.function_names: dict[tuple[For, str], str] = {}  # a loop, its poll → the name
@@ -350,15 +351,14 @@ class FunctionText:
         """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
         argument.
         """
-        passed = kernel.inputs + kernel.outputs + kernel.constants
-        inlining = "noinline" if len(passed) > MANY_ARRAYS else "alwaysinline"
+        places, count = self.module.places, len(kernel.buffers) - len(kernel.temps)
+        inlining = "noinline" if count > MANY_ARRAYS else "alwaysinline"
         self.module.functions["array"] = ARRAY.replace("INLINING", inlining)
         array = lambda position: self.at_entry(f"call ptr @array(ptr %list, i64 {position})")
-        self.names |= {buffer: array(position)
-                       for position, buffer in enumerate(passed) if buffer in buffers}
-        temps = {temp: offset for temp, offset in kernel.offsets.items() if temp in buffers}
-        if temps:
-            self.place_temps(array(len(passed)), temps)
+        ordered = sorted((x for x in buffers if x in places), key=places.__getitem__)
+        self.names |= {x: array(places[x]) for x in ordered if places[x] < count}
+        if temps := {x: kernel.offsets[x] for x in ordered if places[x] >= count}:
+            self.place_temps(array(count), temps)
 
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
         """Place temps at their offsets from the first cache line of some memory."""

@@ -311,15 +311,17 @@ def walk(body: Iterable[Statement]) -> Iterator[Statement]:
             yield from walk(inner)
 
 
-def _parts(node: Any) -> Iterator[Any]:
+def _parts(node: Any) -> list[Any]:
     """The operands, variables and buffers of a node, without those of its bodies."""
+    parts: list[Any] = []
     for name in type(node).parts_at:
         value = getattr(node, name)
         for each in value if type(value) is tuple else (value,):
             if isinstance(each, (Named, Constant)):
-                yield each
+                parts.append(each)
             elif isinstance(each, Address):
-                yield from _parts(each)
+                parts += _parts(each)
+    return parts
 
 
 def extend_key(node: Node, numbers: dict[Named, int], key: list[Any]) -> None:

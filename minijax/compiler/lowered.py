@@ -9,7 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,20 @@ from .interrupts import interrupt_message
 from .loops import Kernel
 from .schedule import lower_to_kernel
 from .simplify import simplify
+
+
+T = TypeVar("T")
+
+
+def uncollected(work: Callable[[], T]) -> T:
+    """The result of `work`, during which nothing searches all that it builds for cycles."""
+    was_enabled = gc.isenabled()
+    try:
+        gc.disable()
+        return work()
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @dataclass(frozen=True)
@@ -41,13 +55,7 @@ class Lowered:
     @cached_property
     def kernel(self) -> Kernel:
         """The loop tree."""
-        was_enabled = gc.isenabled()
-        try:
-            gc.disable()  # it would search all that is being built for cycles
-            return lower_to_kernel(self.jaxpr, self.name)
-        finally:
-            if was_enabled:
-                gc.enable()
+        return uncollected(lambda: lower_to_kernel(self.jaxpr, self.name))
 
     @cached_property
     def launches(self) -> Kernel:
@@ -113,7 +121,7 @@ class Lowered:
             from . import numba_compiler  # which most programs never need
 
             return numba_compiler.callable_of(self.kernel, out_avals)
-        code = cache.code_of(self.jaxpr, lambda: self.kernel)
+        code = uncollected(lambda: cache.code_of(self.jaxpr, lambda: self.kernel))
         program = weakref.ref(self.jaxpr)  # which keeps the executable
 
         def describe_loop(loop: int) -> str:

@@ -56,7 +56,7 @@ _without_warnings = np.errstate(all="ignore")(lambda run, args, params: run(*arg
 
 def joined_effects(**params: Any) -> Effects:
     """The effects of the programs among an equation's parameters."""
-    return no_effects.union(*(program.effects for program in programs_in(params)))
+    return no_effects.union(*[program.effects for program in programs_in(params)])
 
 
 class Primitive:
@@ -184,7 +184,7 @@ class Primitive:
         if self.split is None:
             try:
                 return _cached_types(rule, self.standard_vma, tuple(avals), tuple(params.items()),
-                                     config.trace_key())
+                                     config.state())
             except TypeError:  # an unhashable parameter, or an error that recurs below
                 pass
         return _types(rule, self.standard_vma, avals, params)
@@ -243,7 +243,7 @@ class Primitive:
 
 
 def _types(rule: Callable, standard_vma: bool, avals: Sequence[ShapedArray], params: Any,
-           flags: tuple = ()) -> tuple[ShapedArray, ...]:
+           flags: Any = None) -> tuple[ShapedArray, ...]:
     vma = standard_vma and frozenset().union(*(aval.vma for aval in avals))
     return tuple(out.update(vma=vma) if vma else out for out in rule(*avals, **dict(params)))
 

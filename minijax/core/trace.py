@@ -171,15 +171,15 @@ class Tracer(Array):
         return f"Traced<{self.aval}>with<{self.trace_name()}(level={self.level.depth}/0)>"
 
 
-def user_frames_for_errors() -> tuple[source_info.SourceInfo, ...]:
-    """The innermost frames of the user, as many as an error shows.
+def user_frames_for_errors(memo: list[Any] | None = None) -> tuple[source_info.SourceInfo, ...]:
+    """The innermost frames of the user, as many as an error shows; see `source_info.user_frames`.
 
     An equation of a program has one: the line that made it.
     """
     source = current_source.get()
     if source is not None:
         return (source,)
-    return source_info.user_frames(config.tracer_error_num_traceback_frames.value)
+    return source_info.user_frames(config.tracer_error_num_traceback_frames.value, memo)
 
 
 def leak_message(tracer: Tracer) -> str:
@@ -232,8 +232,7 @@ def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         finally:
             current_trace.set(before)
     finally:  # an interrupt may have hit the line above
-        if current_trace.get() is not before:
-            current_trace.set(before)
+        current_trace.set(before)
 
 
 def leaving_no_tracer(enter: F) -> F:

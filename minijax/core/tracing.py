@@ -49,11 +49,13 @@ class DynamicJaxprTrace(Trace):
         self.invars: list[Var] = []
         self.eqns: list[JaxprEqn] = []
         self.constants: dict[int, tuple[Var, Array]] = {}
+        # the memo of `source_info.user_frames`, which holds what the check for leaks would find
+        self.frames: list[Any] | None = None if self.level.is_watched else []
 
     def new_arg(self, aval: ShapedArray) -> DynamicJaxprTracer:
         var = Var(aval)
         self.invars.append(var)
-        return DynamicJaxprTracer(self, var, core.user_frames_for_errors())
+        return DynamicJaxprTracer(self, var, core.user_frames_for_errors(self.frames))
 
     def atom(self, x: Array) -> Atom:
         """The atom of `x` in the program: its variable, a literal, or a new constant."""
@@ -77,15 +79,15 @@ class DynamicJaxprTrace(Trace):
     def record(self, primitive: Primitive, args: Sequence[Array], params: dict[str, Any],
                out_avals: Sequence[ShapedArray]) -> list[DynamicJaxprTracer]:
         outvars = [Var(aval) for aval in out_avals]
-        frames = core.user_frames_for_errors()  # once for all outputs, since it walks many frames
+        frames = core.user_frames_for_errors(self.frames)  # once for all outputs
         source = frames[-1] if frames else source_info.user_frame()
-        self.eqns.append(make_eqn([self.atom(x) for x in args], outvars, primitive, params,
-                                  source))
+        self.eqns.append(make_eqn([*map(self.atom, args)], outvars, primitive, params, source))
         return [DynamicJaxprTracer(self, v, frames) for v in outvars]
 
     def program(self, outs: Sequence[Array]) -> ClosedJaxpr:
         """The recorded program, with these outputs."""
         outvars = [self.atom(x) for x in outs]
+        self.frames = None
         pairs = list(self.constants.values())
         jaxpr = Jaxpr(tuple(v for v, _ in pairs), tuple(self.invars), tuple(outvars),
                       tuple(self.eqns), effects_of(self.eqns), self.level.debug_info)
@@ -136,12 +138,11 @@ def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
               debug_info: DebugInfo | None) -> ClosedJaxpr:
     before = core.current_trace.get()
     trace = DynamicJaxprTrace(before, debug_info)
-    leaves = [trace.new_arg(aval) for aval in in_avals]
     # inlined `run_flat`, to save a frame in deep nesting
     try:
         try:
             core.current_trace.set(trace)
-            f, args, kwargs, outputs = unflattened_call(fun, leaves)
+            f, args, kwargs, outputs = unflattened_call(fun, [*map(trace.new_arg, in_avals)])
             outs = outputs(f(*args, **kwargs))
         finally:
             core.current_trace.set(before)

@@ -170,6 +170,5 @@ class Program:
 def programs_in(params: Params) -> Iterator[Program]:
     """The programs among an equation's parameters, in their order."""
     for value in params.values():
-        for part in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(part, Program):
-                yield part
+        parts = value if isinstance(value, (tuple, list)) else (value,)
+        yield from [part for part in parts if isinstance(part, Program)]

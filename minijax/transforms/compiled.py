@@ -62,14 +62,14 @@ _WITHOUT_LOOPS = frozenset(dtypes.SMALL_FLOATS + dtypes.SMALL_INTEGERS)
 def is_interpreted(closed: ClosedJaxpr, device: Device) -> bool:
     """Whether a program runs operation by operation, each by its `impl`."""
     return device.interprets or device == CPU and closed.derived(("has few bits",), lambda: any(
-        x.dtype in _WITHOUT_LOOPS for x in types_in(closed.jaxpr)))
+        x.dtype in _WITHOUT_LOOPS for x in {*types_in(closed.jaxpr)}))
 
 
 def _make_executable(closed: ClosedJaxpr, name: str, device: Device, loops: Any) -> Callable:
     if is_interpreted(closed, device):
         return functools.partial(interpret, closed)
-    types = ", ".join(map(repr, closed.in_avals))
-    _log("Compiling jit(%s) with global shapes and types (%s).", name, types)
+    _log("Compiling jit(%s) with global shapes and types (%s).", name,
+         lambda: ", ".join(map(repr, closed.in_avals)))
     timing = timed(f"compilation of jit({name})", "backend_compile", f"jit({name})")
     with timing, blaming_the_compiler(closed, name):
         return device.compiled(loops or lowered(closed, name))
@@ -112,8 +112,10 @@ def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
 
 
 def _log(text: str, *values: Any) -> None:
-    """Log a step of compilation, with `log_compiles` as a warning."""
-    logger.log(logging.WARNING if config.log_compiles.value else logging.DEBUG, text, *values)
+    """Log a step of compilation, with `log_compiles` as a warning; functions compute values."""
+    level = logging.WARNING if config.log_compiles.value else logging.DEBUG
+    if logger.isEnabledFor(level):
+        logger.log(level, text, *(value() if callable(value) else value for value in values))
 
 
 @contextlib.contextmanager

@@ -237,7 +237,8 @@ class JitFunction:
         return call
 
     def _result(self, call: CallArguments, traced: Traced, has_run: bool) -> Any:
-        """Run the traced program, and add a dispatcher that makes later calls faster."""
+        """Run the traced program; its second call adds a dispatcher, which makes later ones faster.
+        """
         if core.current_trace.get() is core.base_trace:
             if has_run:
                 check_not_deleted(call.leaves, traced.program)
@@ -245,7 +246,8 @@ class JitFunction:
                 check_donated_once(call.leaves, traced.program, traced.donated, has_run)
         outs = called(lambda: self._run(traced, call.leaves), call.run_python, "jax.jit")
         if core.current_trace.get() is core.base_trace:
-            self._remember(call, traced)
+            if has_run:
+                self._remember(call, traced)
             for i in traced.donated:
                 if not call.leaves[i].is_literal:  # literals are shared
                     core.donate(call.leaves[i])

@@ -12,7 +12,7 @@ import itertools
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -22,6 +22,9 @@ from minijax.errors import internal_files, is_internal
 from minijax.util.lazily import cached_property
 
 # ---------------------------------------------------------------- frames
+
+# The flags of a function whose frame several callers may resume, one after the other.
+_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class SourceInfo(NamedTuple):
@@ -66,9 +69,9 @@ class SourceInfo(NamedTuple):
     @property
     def short_file(self) -> str:
         """The file's name without its directories; `<cell>` for a cell of a notebook."""
-        folder, name = os.path.split(self.file)
+        folder, _, name = self.file.rpartition(os.sep)
         # Jupyter's kernel names a cell's file by a hash of its text, in a folder of its own.
-        return "<cell>" if os.path.basename(folder).startswith("ipykernel_") else name
+        return "<cell>" if folder.rpartition(os.sep)[2].startswith("ipykernel_") else name
 
     @property
     def summary(self) -> str:
@@ -90,31 +93,36 @@ def source_of(frame: FrameType) -> SourceInfo:
     return SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti)
 
 
-def frames_outside(limit: int = sys.maxsize) -> list[FrameType]:
+def frames_outside() -> Iterator[FrameType]:
     """The frames outside the package on the calling thread's stack, from the innermost on."""
-    frames: list[FrameType] = []
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and len(frames) < limit:
+    while frame is not None:
         # `is_internal`, mostly without the call
         if not internal_files.get(file := frame.f_code.co_filename) and not is_internal(file):
-            frames.append(frame)
+            yield frame
         frame = frame.f_back
-    return frames
 
 
 def user_frame() -> SourceInfo | None:
     """The innermost line outside the package on the calling thread's stack, or None."""
-    return next(map(source_of, frames_outside(1)), None)
+    return next(map(source_of, frames_outside()), None)
 
 
-def user_frames(limit: int) -> tuple[SourceInfo, ...]:
-    """The innermost lines outside the package, at most `limit`, the innermost last."""
-    infos: list[SourceInfo] = []
-    for frame in frames_outside(limit):
-        infos.append(source_of(frame))
-        if frame.f_code.co_name == "<module>":
-            break  # here the program begins; below lies what runs it, such as a notebook
-    return tuple(reversed(infos))
+def user_frames(limit: int, memo: list[Any] | None = None) -> tuple[SourceInfo, ...]:
+    """The innermost lines outside the package, at most `limit`, the innermost last.
+
+    `memo` keeps the others while the innermost function runs: no generator, its callers wait.
+    """
+    memo = [] if memo is None else memo
+    outside = frames_outside()
+    if limit < 1 or (innermost := next(outside, None)) is None:
+        return ()
+    if memo[:2] != [innermost, limit] or innermost.f_code.co_flags & _RESUMED:
+        frames = [innermost, *itertools.islice(outside, limit - 1)]
+        # At `<module>` the program begins; below lies what runs it, such as a notebook.
+        last = [*(frame.f_code.co_name for frame in frames), "<module>"].index("<module>")
+        memo[:] = innermost, limit, [*map(source_of, frames[last:0:-1])]
+    return *memo[2], source_of(innermost)
 
 
 # ---------------------------------------------------------------- errors

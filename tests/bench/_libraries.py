@@ -7,6 +7,8 @@ import sys
 from typing import Any
 
 LIBRARIES = ("minijax", "jax")
+# An installed package has its bytecode beside it, as JAX has here; a checkout writes it once.
+WITH_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 
 
 def library(name: str) -> Any:
@@ -31,8 +33,8 @@ def ready(name: str) -> Any:
 def child(module: str, *words: str, cache: str, limit: float | None = None) -> Any:
     """What a fresh process prints as JSON: `python -m tests.bench.MODULE word …`."""
     done = subprocess.run([sys.executable, "-m", f"tests.bench.{module}", *words],
-                          env=os.environ | {"MINIJAX_CACHE_DIR": cache}, timeout=limit,
-                          capture_output=True, text=True)
+                          env=os.environ | {"MINIJAX_CACHE_DIR": cache} | WITH_BYTECODE,
+                          timeout=limit, capture_output=True, text=True)
     if done.returncode:
         reason = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
         raise RuntimeError(reason[0])

@@ -83,6 +83,24 @@ def test_frames_are_listed_the_innermost_last():
     assert [source.function for source in g()][1:] == [here, "g"]
 
 
+def test_the_callers_of_a_generator_are_read_again():
+    memo = []
+
+    def places():
+        while True:
+            yield source_info.user_frames(2, memo)
+
+    def called():
+        return source_info.user_frames(2, memo), source_info.user_frames(2, memo)
+
+    resumed = places()
+    first, second = next(resumed), next(resumed)
+    third = next(resumed)
+    assert [frames[0].line - first[0].line for frames in (second, third)] == [0, 1]
+    before, after = called()
+    assert before[0] is after[0] and before[0].function.startswith("test_the_callers")
+
+
 def test_a_place_has_the_column_of_the_expression():
     found = [0, user_frame()][1]
     assert found.column == 16
