@@ -14,7 +14,7 @@ from minijax.primitives.precision import allows_tf32
 from minijax.primitives.summation import LONG
 
 from .builder import Builder
-from .loops import INT64, Buffer, Call, Constant, Scalar, Statement
+from .loops import INT64, Buffer, Call, Constant, Scalar, Statement, accessed
 
 LIBRARY = "blas_"  # before the name of a routine
 # Fortran takes everything by its address: that of an int64 is also that of its low bytes, of a
@@ -50,6 +50,14 @@ def work(call: Call) -> float | None:
         return None
     terms = int(k[0].value) if isinstance(k[0], Constant) else LONG
     return int(match[3]) * int(match[4]) * terms / 2
+
+
+def reads_and_writes(call: Call) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
+    """The buffers that a call may read, and those that it may write; a block adds to its own part
+    of the result only.
+    """
+    buffers = accessed(call)
+    return (buffers[:2], buffers[2:]) if re.fullmatch(BLOCK, call.external) else (buffers, buffers)
 
 
 def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
