@@ -13,6 +13,7 @@ import numpy as np
 from minijax.primitives.precision import allows_tf32
 from minijax.primitives.summation import LONG
 
+from . import cpu
 from .builder import Builder
 from .loops import INT64, Buffer, Call, Constant, Scalar, Statement, accessed
 
@@ -81,7 +82,7 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
         return b.loop(columns, vectorize="parallel")
 
     def one_more(x: Any, y: Any, total: Any) -> Any:
-        if zero.dtype.kind == "f":
+        if zero.dtype.kind == "f" and cpu.has("fma"):
             return b.fma(x, y, total)
         return b.add(total, b.halves(x, y) if halves else b.mul(x, y))
 
