@@ -37,6 +37,7 @@ PROGRAMS = {
                     (numbers(8, 32, 40, 40), numbers(32, 32, 3, 3))),
     "factorisations": (lambda x: minijax.lax.linalg.qr(x)[1] + minijax.lax.linalg.lu(x)[0],
                        (numbers(64, 16, 16),)),
+    "map": (lambda x: minijax.lax.map(lambda row: jnp.sin(row).sum(), x), (numbers(400, 1000),)),
     "in a loop": (lambda x: minijax.lax.fori_loop(
         0, 5, lambda i, y: jnp.sin(y) + i, x), (numbers(N),)),
     "bools and captured scalars": (lambda x, c: jnp.where(c, jnp.sin(x) + x[0], x) > 0,
