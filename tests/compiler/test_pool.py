@@ -38,6 +38,9 @@ PROGRAMS = {
     "factorisations": (lambda x: minijax.lax.linalg.qr(x)[1] + minijax.lax.linalg.lu(x)[0],
                        (numbers(64, 16, 16),)),
     "map": (lambda x: minijax.lax.map(lambda row: jnp.sin(row).sum(), x), (numbers(400, 1000),)),
+    "rows added at repeated places": (
+        lambda x, at, y: x.at[at].add(y),
+        (numbers(512, 64), np.arange(4096) % 7 * 73, numbers(4096, 64))),
     "in a loop": (lambda x: minijax.lax.fori_loop(
         0, 5, lambda i, y: jnp.sin(y) + i, x), (numbers(N),)),
     "bools and captured scalars": (lambda x, c: jnp.where(c, jnp.sin(x) + x[0], x) > 0,
