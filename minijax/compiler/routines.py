@@ -97,12 +97,14 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
         for r, total in enumerate(sums):
             factor = b.load(x, (b.add(b.mul(b.index(r), down), b.mul(i, right)),))
             b.store(total, (j,), one_more(factor, term, b.load(total, (j,))))
-    with lanes() as j:
-        inside = b.and_(b.ge(j, column), b.lt(j, stop))
-        for r, total in enumerate(sums):
-            place = b.add(b.mul(b.index(r), below), j)
-            with b.when(b.and_(inside, b.le(row, r))):
-                initial = where(b.ne(adds, 0), z, place)
-                b.store(z, (place,), b.add(initial, b.load(total, (j,))))
+    together = rows if cpu.vector_registers()[1] == 64 else 1  # others have no quick masked store
+    for first in range(0, rows, together):
+        with b.when(b.lt(row, first + together)), lanes() as j:
+            inside = b.and_(b.ge(j, column), b.lt(j, stop))
+            for r in range(first, first + together):
+                place = b.add(b.mul(b.index(r), below), j)
+                with b.when(b.and_(inside, b.le(row, r))):
+                    initial = where(b.ne(adds, 0), z, place)
+                    b.store(z, (place,), b.add(initial, b.load(sums[r], (j,))))
     parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
     return parameters, sums, b.scopes[0].statements

@@ -287,6 +287,6 @@ def block_routine(m: int, n: int, dtype: np.dtype, halves: bool) -> tuple[str, i
     count, size = cpu.vector_registers()
     widest = 2 * size // dtype.itemsize
     width = min((widest, widest // 2, widest // 4), key=lambda w: (-(-n // w) * (w + 4), -w))
-    height = min(count // 4, m)
-    height = min(range(-(-height // 2), height + 1), key=lambda h: (-m % h, -h))
+    most = min(8 if count >= 32 else 5, m)  # with more LLVM would spill
+    height = min(range(-(-most // 2), most + 1), key=lambda h: (-(-m // h) * (h + 2), -h))
     return f"block_{'halves_' * halves}{dtype.name}_{height}x{width}", height, width
