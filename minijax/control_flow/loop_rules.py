@@ -285,7 +285,7 @@ class Scan(Loop):
                     into=[*cells, *(b.row(y, row) for y in ys)])
 
         unroll = min(max(self.unroll, 1), max(self.length, 1))
-        # Without a carry iterations are independent. (A GPU has its own rules for what is parallel.)
+        # Without a carry iterations are independent.  A GPU schedules loops by its own rules.
         side_by_side = not (self.num_carry or b.on_gpu)
         with b.loop(self.length // unroll, vectorize="parallel" * side_by_side) as k:
             for n in range(unroll):
