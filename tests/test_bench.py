@@ -18,7 +18,7 @@ from tests.bench._picture import Curve, Panel, bars, panels
 from tests.bench._report import geometric_mean
 from tests.bench._workloads import TO_COMPILE, rows
 from tests.bench.device import large, small
-from tests.bench.ratios import difference
+from tests.bench.ratios import Result, difference, print_roofs
 
 
 def test_both_libraries_run_the_same_rows():
@@ -56,6 +56,14 @@ def test_products_may_be_rounded_as_much_as_jax_s():
 
 def test_the_mean_of_twice_and_half_as_fast_is_as_fast():
     assert geometric_mean([2.0, 0.5]) == pytest.approx(1)
+
+
+def test_a_row_is_done_at_a_roof_or_far_ahead(capsys):
+    print_roofs([Result("copying", ratio=1.1, of_copy=0.9), Result("ahead", ratio=2.1, of_copy=0.1),
+                 Result("below", ratio=1.9, of_copy=0.1, of_products=0.8, limit="its sums")])
+    printed = capsys.readouterr().out
+    assert "1 of 3 rows" in printed and "copying" not in printed and "ahead " not in printed
+    assert "below" in printed and "80%  its sums" in printed
 
 
 def test_pictures_are_well_formed():

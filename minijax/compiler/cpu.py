@@ -185,10 +185,10 @@ def _vector_registers(features: str) -> tuple[int, int]:
     return (16, 32) if "+avx2" in has else (32 if "+neon" in has else 16, 16)
 
 
-def has_float16() -> bool:
-    """Whether the processor has an instruction that converts float16."""
-    processor = host()
-    return not processor.triple.startswith("x86_64") or "+f16c" in processor.features.split(",")
+def has(feature: str) -> bool:
+    """Whether the processor has a feature of x86-64: "fma", or "f16c", which converts float16."""
+    triple, _, features, _ = host()
+    return not triple.startswith("x86_64") or f"+{feature}" in features.split(",")
 
 
 @cache

@@ -13,14 +13,16 @@ from .exponential import (FLOAT32, FLOAT64, INF, clamp, exact_product, exp_of_su
                           polynomial, power_of_two)
 
 # erf(x) / x - 1 as a polynomial in x² for |x| <= 1.
-ERF = {
-    FLOAT32: (0.12837917, -0.37612626, 0.112835854, -0.026853813, 0.0051883277, -0.00080101937,
-              7.8538615e-05),
-    FLOAT64: (0.1283791670955126, -0.3761263890318375, 0.11283791670954857, -0.026866170645072893,
-              0.005223977624780859, -0.0008548326978741747, 0.00012055331036881943,
-              -1.4925593506447363e-05, 1.646097280971535e-06, -1.6350025143827995e-07,
-              1.4657879308045429e-08, -1.1365663897562766e-09, 5.945258279306209e-11),
-}
+ERF = (0.1283791670955126, -0.3761263890318375, 0.11283791670954857, -0.026866170645072893,
+       0.005223977624780859, -0.0008548326978741747, 0.00012055331036881943,
+       -1.4925593506447363e-05, 1.646097280971535e-06, -1.6350025143827995e-07,
+       1.4657879308045429e-08, -1.1365663897562766e-09, 5.945258279306209e-11)
+# The same in float32, in x² - 1.0625 for |x| < 1.42; erf(x) in x - 2.875 for 1.42 <= x <= 4.
+ERF_NEAR = (-0.17044355, -0.20687014, 0.05427146, -0.011980901, 0.0022195096, -0.00035127054,
+            4.9714243e-05, -6.133807e-06)
+ERF_FAR = (0.99995214, 0.00029026173, -0.0008337341, 0.001501976, -0.0018880246, 0.0017153911,
+           -0.0011192994, 0.0005266121, -0.00016723684, -1.8074215e-05, 5.67057e-05,
+           -1.12230755e-05, -5.543768e-06)
 # (1 + 2x) exp(x²) erfc(x) as a polynomial in (x - 3.75) / (x + 3.75), for ½ <= x until erfc is 0
 # (Shepherd and Laframboise, 1981).
 ERFC = (
@@ -34,7 +36,7 @@ ERFC = (
 
 
 def _erf_near_zero(x: Any) -> Any:
-    return fma(x, polynomial(ERF[x.dtype], x * x), x)
+    return fma(x, polynomial(ERF, x * x), x)
 
 
 def _erfc_of_positive(a: Any) -> Any:
@@ -46,26 +48,38 @@ def _erfc_of_positive(a: Any) -> Any:
     return (scaled / fma(a, 2.0, 1.0)) * gauss
 
 
-# log2(erfc(x)) for 1 <= x <= 4, where erf is 1 in float32; (2**r - 1) / r for |r| <= ½, to 2e-9.
-LOG2_ERFC = (-0.00051034856, -1.625975, -0.92076504, -0.1486515, 0.031458423, -0.0042409566,
-             0.00026772666)
+# (2**r - 1) / r for |r| <= ½, to 2e-9.
 EXP2 = (0.693147202855, 0.240226479136, 0.0555033247116, 0.00961843735743, 0.00133988744037,
         0.000153533619502)
 
 
-def _exp2(x: Any, factor: float = 1.0) -> Any:
+def _exp2(x: Any, factor: float) -> Any:
     """2**(x factor) to 9 digits, for normal results."""
     multiple, k = nearest(x, factor)
     r = fma(x, factor, -multiple)
     return fma(r, polynomial(EXP2, r), 1.0) * power_of_two(k, x.dtype)
 
 
-def erf(x: Any) -> Any:
-    """The error function: a polynomial up to 1, then 1 - erfc, which counts for 0.16 at most."""
+def _erf_of_float32(x: Any) -> Any:
+    """One polynomial, whose variable and coefficients depend on the size of x."""
     a = abs(x)
-    rest = (_exp2(polynomial(LOG2_ERFC, select(a > 4.0, 4.0, a))) if x.dtype == FLOAT32
-            else _erfc_of_positive(a))
-    return select(a < 1.0, _erf_near_zero(x), copysign(1.0 - rest, x))
+    near = a < 1.42
+    variable = select(near, fma(x, x, -1.0625), select(a > 4.0, 4.0, a) - 2.875)
+    *few, last = ERF_NEAR
+    rest = select(near, last, polynomial(ERF_FAR[len(few):], variable))
+    chosen = [select(near, x.const(c), d) for c, d in zip(few, ERF_FAR, strict=False)]
+    p = polynomial([*chosen, rest], variable)
+    return select(near, fma(x, p, x), copysign(p, x))
+
+
+def erf(x: Any) -> Any:
+    """The error function: of a float64 a polynomial up to 1, then 1 - erfc, which counts for 0.16
+    at most.
+    """
+    if x.dtype == FLOAT32:
+        return _erf_of_float32(x)
+    a = abs(x)
+    return select(a < 1.0, _erf_near_zero(x), copysign(1.0 - _erfc_of_positive(a), x))
 
 
 # (x + 3.25) exp(x²) erfc(x) as a polynomial in 1 / (x + 3.25) for 0 <= x <= 10.5, to 1e-9.

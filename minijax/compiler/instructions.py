@@ -161,7 +161,7 @@ def _from_narrow(x: Any, dtype: np.dtype) -> Any:
     if dtype.kind in "iu":
         unused = 8 - itemsize_bits(x.dtype)
         return x.bits(dtype) << unused >> unused
-    if x.dtype == FLOAT16 and cpu.has_float16():
+    if x.dtype == FLOAT16 and cpu.has("f16c"):
         return plain("fpext half {x} to {t}", plain("bitcast i16 {x} to half", x), dtype=dtype)
     if x.dtype == BFLOAT16:
         return (x.bits("u2").to("u4") << 16).bits(dtype)
@@ -177,7 +177,7 @@ def _to_narrow(x: Any, dtype: np.dtype) -> Any:
     """
     if x.dtype.kind in "iu":
         return (x.bits("u1") & (1 << itemsize_bits(dtype)) - 1).bits(dtype)
-    if dtype == FLOAT16 and cpu.has_float16():
+    if dtype == FLOAT16 and cpu.has("f16c"):
         return plain("bitcast half {x} to i16", plain("fptrunc {s} {x} to half", x), dtype=dtype)
     if dtype == BFLOAT16:
         bits = x.bits("u4")

@@ -17,12 +17,13 @@ from .loops import (Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Sc
                     walk)
 from .memory import overlap
 from .probe import cost_of
+from .routines import reads_and_writes
 
 MIN_COST = 1 << 19     # simple operations: some 20 µs, twice the time of waking a thread
 BLOCK_COST = 1 << 17   # simple operations of a block: much longer than taking it
 MAX_BLOCKS = 64
 CACHE_LINE = 16        # iterations that may write one cache line stay in one block
-MAX_PRIVATE = 1 << 18  # bytes of private temps of a thread, which stay in its cache
+MAX_PRIVATE = 1 << 20  # bytes of private temps of a thread, which stay in its cache
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,11 @@ class _FreeNames:
         operands = dict.fromkeys(x for each in every for x in used(each))
         self.outside = [x for x in operands if not isinstance(x, Constant) and x not in inner]
         self.buffers = dict.fromkeys(accesses(every))
-        self.scratch = {x for x in accesses(every, Load | Call) if x.role == "temp"}
-        self.scratch &= {*accesses(every, Store | Call)}
+        read, written = set(accesses(every, Load)), set(accesses(every, Store))
+        for call in (each for each in every if isinstance(each, Call)):
+            for buffers, of_call in zip((read, written), reads_and_writes(call), strict=True):
+                buffers.update(of_call)
+        self.scratch = {x for x in read & written if x.role == "temp"}
         self.assigns = any(isinstance(x, Assign) and x.variable not in inner for x in every)
         # Whether it returns from the kernel or calls Python: such loops run serially.
         self.returns_early = any(isinstance(each, Check) or (isinstance(each, Call)

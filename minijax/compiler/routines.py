@@ -13,8 +13,9 @@ import numpy as np
 from minijax.primitives.precision import allows_tf32
 from minijax.primitives.summation import LONG
 
+from . import cpu
 from .builder import Builder
-from .loops import INT64, Buffer, Call, Constant, Scalar, Statement
+from .loops import INT64, Buffer, Call, Constant, Scalar, Statement, accessed
 
 LIBRARY = "blas_"  # before the name of a routine
 # Fortran takes everything by its address: that of an int64 is also that of its low bytes, of a
@@ -52,6 +53,14 @@ def work(call: Call) -> float | None:
     return int(match[3]) * int(match[4]) * terms / 2
 
 
+def reads_and_writes(call: Call) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
+    """The buffers that a call may read, and those that it may write; a block adds to its own part
+    of the result only.
+    """
+    buffers = accessed(call)
+    return (buffers[:2], buffers[2:]) if re.fullmatch(BLOCK, call.external) else (buffers, buffers)
+
+
 def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
     """The microkernel of a matrix product with `k` terms: its parameters, its accumulators, its
     loops.
@@ -73,7 +82,7 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
         return b.loop(columns, vectorize="parallel")
 
     def one_more(x: Any, y: Any, total: Any) -> Any:
-        if zero.dtype.kind == "f":
+        if zero.dtype.kind == "f" and cpu.has("fma"):
             return b.fma(x, y, total)
         return b.add(total, b.halves(x, y) if halves else b.mul(x, y))
 
@@ -88,12 +97,14 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
         for r, total in enumerate(sums):
             factor = b.load(x, (b.add(b.mul(b.index(r), down), b.mul(i, right)),))
             b.store(total, (j,), one_more(factor, term, b.load(total, (j,))))
-    with lanes() as j:
-        inside = b.and_(b.ge(j, column), b.lt(j, stop))
-        for r, total in enumerate(sums):
-            place = b.add(b.mul(b.index(r), below), j)
-            with b.when(b.and_(inside, b.le(row, r))):
-                initial = where(b.ne(adds, 0), z, place)
-                b.store(z, (place,), b.add(initial, b.load(total, (j,))))
+    together = rows if cpu.vector_registers()[1] == 64 else 1  # others have no quick masked store
+    for first in range(0, rows, together):
+        with b.when(b.lt(row, first + together)), lanes() as j:
+            inside = b.and_(b.ge(j, column), b.lt(j, stop))
+            for r in range(first, first + together):
+                place = b.add(b.mul(b.index(r), below), j)
+                with b.when(b.and_(inside, b.le(row, r))):
+                    initial = where(b.ne(adds, 0), z, place)
+                    b.store(z, (place,), b.add(initial, b.load(sums[r], (j,))))
     parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
     return parameters, sums, b.scopes[0].statements

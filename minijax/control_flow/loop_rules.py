@@ -285,7 +285,9 @@ class Scan(Loop):
                     into=[*cells, *(b.row(y, row) for y in ys)])
 
         unroll = min(max(self.unroll, 1), max(self.length, 1))
-        with b.loop(self.length // unroll) as k:
+        # Without a carry iterations are independent.  A GPU schedules loops by its own rules.
+        side_by_side = not (self.num_carry or b.on_gpu)
+        with b.loop(self.length // unroll, vectorize="parallel" * side_by_side) as k:
             for n in range(unroll):
                 iteration(b.add(b.mul(b.index(k), unroll), n))
         for step in range(self.length - self.length % unroll, self.length):

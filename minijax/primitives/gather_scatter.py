@@ -200,6 +200,7 @@ Join = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 BLOCKS = 8      # of many updates of few places, each with its own partial result
 MANY = 1 << 16
+COLUMNS = 32    # of many updates of rows, one part of the rows for a thread
 
 
 def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
@@ -222,15 +223,21 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
         step = shape[0] // BLOCKS if few else 0
         # Trailing window axes lead to different places, and need one bounds check together.
         last = max((d + 1 for d in range(len(shape)) if d not in dimension_numbers[0]), default=1)
+        # Updates of whole rows are independent in each column.
+        in_columns = (not few and updates[0].size >= MANY and last < len(shape)
+                      and shape[-1] == sizes[-1] == out.shape[-1] and shape[-1] % COLUMNS == 0)
+        extents = (*shape[last:-1], COLUMNS) if in_columns else shape[last:]
 
         def place_at(*index: Any) -> tuple:
             return place_of(b, dimension_numbers, out.shape, sizes, indices, index[:rank])
 
-        def visit(into: list, prefix: Index, i: Any) -> None:
+        def visit(into: list, prefix: Index, i: Any, first: Any = 0) -> None:
             with slots.nest(b, shape[1:last]) as rest:
                 _, inside = place_at(i, *rest, *[b.index(0)] * (len(shape) - last))
                 with (contextlib.nullcontext() if mode is CLIP else b.when(inside),
-                      slots.nest(b, shape[last:], "parallel") as window):
+                      slots.nest(b, extents, "parallel") as window):
+                    if in_columns:
+                        window = *window[:-1], b.add(first, window[-1])
                     place = (*prefix, *place_at(i, *rest, *window)[0])
                     new: Sequence[Any] = [x((i, *rest, *window)[:rank]) for x in updates]
                     if join:
@@ -253,8 +260,9 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
         else:
             for x, each in zip(olds, outputs, strict=True):
                 b.materialize(x, into=each)
-        with b.loop(shape[0], BLOCKS * step) as i:
-            visit(outputs, (), i)
+        with (b.loop(shape[-1] // COLUMNS if in_columns else 1, vectorize="parallel") as part,
+              b.loop(shape[0], BLOCKS * step) as i):
+            visit(outputs, (), i, b.mul(part, COLUMNS))
     return loop
 
 

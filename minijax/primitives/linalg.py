@@ -6,6 +6,7 @@ Numba*; capstones with Gaussian processes.  In JAX: `jax/_src/lax/linalg.py`.
 
 import functools
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -134,7 +135,14 @@ def by_lapack(name: str, *arrays: np.ndarray) -> Any:
 # ── Calls of LAPACK ──────────────────────────────────────────────────────────────────────────
 
 SMALL = 16  # rows: with so few, a call costs more than the substitution
+SHARED = 1 << 18  # terms of the products in factorisations of all matrices: some 50 µs
 LAPACK = {np.dtype(np.float32): "blas_s", np.dtype(np.float64): "blas_d"}
+
+
+def each_matrix(b: Any, shape: Sequence[int]) -> Any:
+    """A loop over the matrices of a stack, whose work threads share unless there is little."""
+    *batch, _, n = shape
+    return nest(b, batch, "parallel" * (math.prod(shape) * n >= SHARED))
 
 
 def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
@@ -153,11 +161,11 @@ def of_each_matrix(factor: Callable[..., None], fails: bool = True) -> Callable[
         [x] = operands
         if 0 in x.shape:  # LAPACK takes no empty matrices
             return fill_with_identities(b, [out for out in outputs if 0 not in out.shape])
-        matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
+        with each_matrix(b, x.shape) as place:
+            matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
 
-        def lapack(routine: str, *args: Any) -> None:
-            b.call(f"{LAPACK[x.dtype]}{routine}", *args, info)
-        with nest(b, x.shape[:-2]) as place:
+            def lapack(routine: str, *args: Any) -> None:
+                b.call(f"{LAPACK[x.dtype]}{routine}", *args, info)
             factors = [functools.reduce(b.row, place, b.value(out)) for out in outputs]
             with nest(b, matrix.shape) as (j, i):
                 b.store(matrix, (j, i), b.load(x, (*place, i, j)))
@@ -221,8 +229,8 @@ def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
     n = out.shape[-1]
     if 0 in out.shape:
         return
-    info = b.temp((1,), np.int64)
-    with nest(b, out.shape[:-2]) as place:
+    with each_matrix(b, out.shape) as place:
+        info = b.temp((1,), np.int64)
         with b.loop(n) as i, b.loop(n, vectorize="parallel") as j:
             value = b.load(x, (*place, i, j))
             b.store(out, (*place, i, j), b.select(b.le(b.index(j), i), value, 0))
@@ -358,7 +366,7 @@ def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: 
                            transpose_a == left_side, unit_diagonal)
     letters = ("RL"[not left_side], "LU"[lower], "NT"[transpose_a], "NU"[unit_diagonal])
     n, (rows, columns) = a.shape[-1], x.shape[-2:]
-    with nest(b, x.shape[:-2]) as place, b.threads_of_ours(n * rows > 64**2):
+    with each_matrix(b, x.shape) as place, b.threads_of_ours(n * rows > 64**2):
         b.call(f"{LAPACK[x.dtype]}trsm", *map(ord, letters), columns, rows,
                b.const(1, x.dtype), address(b, a, place), n, address(b, x, place), columns)
 

@@ -14,7 +14,8 @@ KILO, MILLION = 1 << 10, 1 << 20
 class Row:
     """One workload. Each leaf of `arguments`, a list of trees, draws its array from a generator.
 
-    `flops` are those of its products. `draws` says that its numbers are random ones.
+    `flops` are those of its products. `draws` says that its numbers are random ones. `limit` is
+    what keeps it from copying, and multiplying, as fast as the machine does.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Row:
     arguments: list
     flops: int = 0
     draws: bool = False
+    limit: str = ""
     tolerance: float = 1e-4  # of the largest number of an array: how far results may be apart
 
 

@@ -7,7 +7,7 @@ threads. A row is timed once its results agree with JAX's.
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -23,6 +23,7 @@ from tests.bench._row import MILLION, Row, arguments
 from tests.bench._workloads import rows
 
 FEWEST, MOST = 7, 400  # turns
+ROOF, AHEAD = 0.85, 2.0  # a row is done at this share of what the machine can do, or of JAX's speed
 
 
 @dataclass
@@ -36,6 +37,17 @@ class Result:
     of_copy: float | None = None
     of_products: float | None = None
     refused: str = ""
+    limit: str = ""
+
+    @property
+    def share(self) -> float:
+        """The greater of the shares."""
+        return max(self.of_copy or 0.0, self.of_products or 0.0)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the row is at the roof, or far ahead of JAX."""
+        return (self.ratio or 0.0) >= AHEAD or self.share >= ROOF
 
 
 def seconds(run: Callable[[], Any], times: int = 1) -> float:
@@ -162,7 +174,8 @@ def measure(ours: Row, theirs: Row, quick: bool) -> Result:
         return lambda: lib.block_until_ready(row.run(*given))
 
     x, y = in_turn([call(minijax, ours), call(jax, theirs)], quick)
-    return Result(ours.name, x, y, y / x, **shares(ours, arguments(ours, minijax), out, x))
+    return Result(ours.name, x, y, y / x, limit=ours.limit,
+                  **shares(ours, arguments(ours, minijax), out, x))
 
 
 def line(found: Result) -> str:
@@ -173,6 +186,17 @@ def line(found: Result) -> str:
     products = f"{found.of_products:10.0%}" if found.of_products else ""
     return (f"{found.name:34}{1e6 * found.minijax:11.1f} µs{1e6 * found.jax:11.1f} µs"
             f"{found.ratio:8.2f}{copied}{products}")
+
+
+def print_roofs(found: Sequence[Result]) -> None:
+    """The rows that are neither at the roof nor far ahead, with the reason of each."""
+    below = sorted((each for each in found if not each.is_done), key=lambda each: -each.share)
+    print(f"\n{len(below)} of {len(found)} rows below {ROOF:.0%} of copy and of product, and below "
+          f"{AHEAD:.0f} times JAX's speed")
+    for each in below:
+        share = f"{each.share:8.0%}" if each.share else " " * 8
+        print(f"{each.name:34}{each.ratio or 0:8.2f}{share}  "
+              f"{each.refused or each.limit or 'no reason is known'}")
 
 
 def main() -> None:
@@ -190,6 +214,7 @@ def main() -> None:
     behind = sorted((each for each in found if (each.ratio or 0) < 1), key=lambda r: r.ratio or 0)
     print(f"\n{len(behind)} of {len(found)} rows under 1")
     print(*map(line, behind), sep="\n")
+    print_roofs(found)
     found.sort(key=lambda each: each.ratio or 0)
     save("ratios", [asdict(each) for each in found],
          bars("JAX's time / minijax's: to the right is ahead",

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import minijax
+import minijax.numpy as jnp
 from minijax.compiler import index_set_splitting, llvm, outlining
-from minijax.compiler.loops import For
+from minijax.compiler.loops import Call, For, walk
 
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 
@@ -105,3 +106,16 @@ def test_every_part_of_a_split_loop_is_shared_between_threads(program):
     loops = [each for each in body if isinstance(each, For)]
     shared = outlining.shared_loops(replace(f.lower(x)._lowered.kernel, body=body))
     assert len(loops) > 1 and shared.keys() == set(loops)
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["by images", "by places"])
+def test_the_products_of_a_convolution_are_shared_between_threads(number):
+    """Their operands are only read, and each writes its own part of the result."""
+    def f(x, w):
+        return jnp.sum(minijax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+    x, w = np.ones((8, 16, 16, 32), np.float32), np.ones((3, 3, 32, 32), np.float32)
+    kernel = minijax.jit(minijax.grad(f, number)).lower(x, w)._lowered.kernel
+    calls, shared = (sum(isinstance(each, Call) for each in walk(body))
+                     for body in (kernel.body, outlining.shared_loops(kernel)))
+    assert calls and shared == calls

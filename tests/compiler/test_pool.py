@@ -33,6 +33,14 @@ PROGRAMS = {
     "transpose": (lambda x: jnp.sin(x).T + 1, (numbers(600, 1000),)),
     "product": (lambda x, y: x @ y, (numbers(200, 300), numbers(300, 170))),
     "product of few rows": (lambda x, y: x @ y, (numbers(70, 300), numbers(300, 290))),
+    "convolution": (lambda x, w: minijax.lax.conv_general_dilated(x, w, (1, 1), "SAME"),
+                    (numbers(8, 32, 40, 40), numbers(32, 32, 3, 3))),
+    "factorisations": (lambda x: minijax.lax.linalg.qr(x)[1] + minijax.lax.linalg.lu(x)[0],
+                       (numbers(64, 16, 16),)),
+    "map": (lambda x: minijax.lax.map(lambda row: jnp.sin(row).sum(), x), (numbers(400, 1000),)),
+    "rows added at repeated places": (
+        lambda x, at, y: x.at[at].add(y),
+        (numbers(512, 64), np.arange(4096) % 7 * 73, numbers(4096, 64))),
     "in a loop": (lambda x: minijax.lax.fori_loop(
         0, 5, lambda i, y: jnp.sin(y) + i, x), (numbers(N),)),
     "bools and captured scalars": (lambda x, c: jnp.where(c, jnp.sin(x) + x[0], x) > 0,

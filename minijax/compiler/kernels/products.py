@@ -28,9 +28,9 @@ from ..routines import product_of
 MAX_INLINE = 8 * 8 * 8  # terms: a smaller product is faster without blocks
 MAX_INLINE_VECTOR = 32  # the same for a matrix and a vector
 MAX_TRANSPOSED = 1 << 18  # elements of a matrix that is copied to be transposed once
-MIN_PANELS = 8  # panels (each has the columns of a block): with fewer, threads share their blocks
-PANEL_TERMS = 1 << 22  # terms in a panel: some 40 µs
-PANELS = 8  # panels of one pass over the rows, which stay in the cache
+TILES = 16  # parts of a large product for threads to share, which may differ in speed
+STRIPS = 32  # strips of rows that a tile has at least: they pay for the packing of its panels
+PANELS = 8  # panels (each has the columns of a block) of a tile, which stay in the cache
 MIN_STRIPS = 4  # strips of rows: from here on panels are packed
 LAUNCHED = 1 << 16  # terms of a product that deserves a launch of its own, on a GPU,
 MIN_SIDE = 8  # unless it has so few rows or columns that most of a tile would be empty
@@ -244,9 +244,10 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequenc
     routine, height, width = block_routine(m, n, dtype, halves)
     strips, panels, width = -(-m // height), -(-n // width), min(n, width)
     packs = y.steps[-2] != 1 or (panels > 1 and strips >= MIN_STRIPS) or y.buffer.dtype != dtype
-    parallel = panels >= MIN_PANELS or m * k * width < PANEL_TERMS
-    pass_panels = min(panels // MIN_PANELS or 1 if parallel and chains == 1 else panels, PANELS)
-    pass_panels = next(count for count in range(pass_panels, 0, -1) if panels % count == 0)
+    tile_strips = -(-strips // max(strips // STRIPS, 1))
+    tile_rows = -(-strips // tile_strips)
+    tile_panels = min(max(panels * tile_rows // TILES, 1) if chains == 1 else panels, PANELS)
+    tile_panels = next(count for count in range(tile_panels, 0, -1) if panels % count == 0)
 
     def block_start(block: Any, size: int, of: int) -> tuple[Any, Any]:
         """The start of a block, and its overlap with the block before it."""
@@ -255,20 +256,23 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequenc
         return start, b.sub(offset, start)
 
     with (b.loop(chains, vectorize="parallel") as chain,
-          b.loop(panels // pass_panels, vectorize="parallel" * parallel) as group):
-        first, left = b.mul(chain, CHAIN), b.mul(group, pass_panels)
+          b.loop(panels // tile_panels * tile_rows, vectorize="parallel") as tile):
+        group, above = b.unravel(tile, (panels // tile_panels, tile_rows))
+        first, left, top = b.mul(chain, CHAIN), b.mul(group, tile_panels), b.mul(above, tile_strips)
+        rest = b.min(b.sub(strips, top), tile_strips) if strips % tile_strips else tile_strips
         with b.loop(b.min(b.sub(parts, first), min(parts, CHAIN))) as part:
             t = b.mul(b.add(first, part), max_terms)
             terms = b.min(b.sub(k, t), max_terms) if k % max_terms else b.index(max_terms)
             if packs:
-                packed = b.temp((pass_panels, max_terms, width), dtype, "near")
-                with b.loop(pass_panels) as panel, nest(b, (terms, width), "parallel") as (i, j):
+                packed = b.temp((tile_panels, max_terms, width), dtype, "near")
+                with b.loop(tile_panels) as panel, nest(b, (terms, width), "parallel") as (i, j):
                     column = b.add(block_start(b.add(left, panel), width, n)[0], j)
                     term = b.load(*y.at(b, *batch_index, column, b.add(t, i)))
                     b.store(packed, (panel, i, j), b.convert(term, dtype))
                 b.freeze(packed)
-            with b.loop(strips, vectorize="parallel") as strip, b.loop(pass_panels) as panel:
-                row, skipped_rows = block_start(strip, height, m)
+            with (b.loop(rest, vectorize="parallel") as strip,
+                  b.loop(tile_panels) as panel):
+                row, skipped_rows = block_start(b.add(top, strip), height, m)
                 column, skipped_columns = block_start(b.add(left, panel), width, n)
                 terms_of_y = ((packed, (b.mul(panel, max_terms * width),)) if packs
                               else y.at(b, *batch_index, column, t))
@@ -283,6 +287,6 @@ def block_routine(m: int, n: int, dtype: np.dtype, halves: bool) -> tuple[str, i
     count, size = cpu.vector_registers()
     widest = 2 * size // dtype.itemsize
     width = min((widest, widest // 2, widest // 4), key=lambda w: (-(-n // w) * (w + 4), -w))
-    height = min(count // 4, m)
-    height = min(range(-(-height // 2), height + 1), key=lambda h: (-m % h, -h))
+    most = min(8 if count >= 32 else 5, m)  # with more LLVM would spill
+    height = min(range(-(-most // 2), most + 1), key=lambda h: (-(-m // h) * (h + 2), -h))
     return f"block_{'halves_' * halves}{dtype.name}_{height}x{width}", height, width

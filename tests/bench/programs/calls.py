@@ -27,11 +27,13 @@ def plus(x, y):
 
 eager_gradient = grad(lambda x: jnp.sum(jnp.sin(x) * x))
 
+CALL = "the reading of arguments, and the making of arrays"
+
 ROWS = [
-    Row("dispatch f(x)", add_one, [number(1)]),
-    Row("dispatch, 100 arguments", first_and_last, [number(k) for k in range(100)]),
+    Row("dispatch f(x)", add_one, [number(1)], limit=CALL),
+    Row("dispatch, 100 arguments", first_and_last, [number(k) for k in range(100)], limit=CALL),
     Row("dispatch, tree of 10", new_tree,
-        [{f"layer{k}": (number(k), number(1)) for k in range(5)}]),
+        [{f"layer{k}": (number(k), number(1)) for k in range(5)}], limit=CALL),
     Row("eager x + y", plus, [normal(100), normal(100)]),
     Row("eager grad", eager_gradient, [normal(100)]),
 ]

@@ -66,15 +66,23 @@ def mandelbrot(c_real, c_imag):
 OPTION = [uniform(50, 150, MILLION), uniform(50, 150, MILLION), uniform(0.1, 2, MILLION),
           uniform(0, 0.1, MILLION), uniform(0.1, 0.5, MILLION)]
 
+CALL = "the call itself, at this size"
+THREADS = "the threads' start and end, at this size"
+ARITHMETIC = "its own arithmetic: dozens of operations an element"
+
 ROWS = [
-    *(Row(f"3 operations, {label}", three, [normal(n)]) for label, n in SIZES.items()),
-    *(Row(f"20 operations, {label}", twenty, [normal(n)]) for label, n in SIZES.items()),
-    *(Row(f"tanh(exp(-x²)+log1p|x|), {label}", transcendental, [normal(n)])
+    *(Row(f"3 operations, {label}", three, [normal(n)], limit=CALL if n == KILO else THREADS)
       for label, n in SIZES.items()),
-    Row("sin(x) cos(3x), 1M", waves, [normal(MILLION)]),
-    Row("erf, 1M", jit(lax.erf), [normal(MILLION)]),
-    Row("erfc, 1M", jit(lax.erfc), [normal(MILLION)]),
-    Row("Black–Scholes, 1M", black_scholes, OPTION),
+    *(Row(f"20 operations, {label}", twenty, [normal(n)], limit=ARITHMETIC)
+      for label, n in SIZES.items()),
+    *(Row(f"tanh(exp(-x²)+log1p|x|), {label}", transcendental, [normal(n)], limit=ARITHMETIC)
+      for label, n in SIZES.items()),
+    Row("sin(x) cos(3x), 1M", waves, [normal(MILLION)], limit=ARITHMETIC),
+    Row("erf, 1M", jit(lax.erf), [normal(MILLION)],
+        limit="its polynomial: 30 instructions a vector, at most two a cycle"),
+    Row("erfc, 1M", jit(lax.erfc), [normal(MILLION)],
+        limit="float64 arithmetic, which its accuracy takes"),
+    Row("Black–Scholes, 1M", black_scholes, OPTION, limit=ARITHMETIC),
     Row("complex signal, 256k", signal, [normal(MILLION // 4), normal(9)]),
     Row("mandelbrot 512², 50 steps", mandelbrot,
         [uniform(-2, 1, 512, 512), uniform(-1.5, 1.5, 512, 512)],

@@ -131,19 +131,22 @@ PARTS = {"a slice": lambda x, i: x[:64, :64], "a transpose": lambda x, i: x.T[:6
          "a branch": lambda x, i: lax.cond(i % 2 == 0, lambda: x[:64, :64], lambda: x[64:128, :64])}
 
 ROWS = [
-    *(Row(f"gradient by {name} of 512², 300 steps", reading(part), [normal(512, 512, scale=0.1)])
+    *(Row(f"gradient by {name} of 512², 300 steps", reading(part), [normal(512, 512, scale=0.1)],
+          limit="the latency of one step after another")
       for name, part in PARTS.items()),
     Row("RNN, hidden 32, 1000 steps", matrix_vector_rnn,
         [normal(32, 32, scale=0.1), normal(32, 32, scale=0.1), normal(32), normal(1000, 32)]),
-    *(Row(f"{name} 16×64, 100 steps{how}", make(step), given, factor * products)
+    *(Row(f"{name} 16×64, 100 steps{how}", make(step), given, factor * products,
+          limit="steps after one another, whose products are too small to share")
       for name, step, given, products in (
           ("RNN", rnn_step, RNN, 2 * 100 * 16 * 64 * 64 * 2),
           ("GRU", gru_step, GRU, 2 * 100 * 16 * 64 * 64 * 6),
           ("LSTM", lstm_step, LSTM, 2 * 100 * 16 * 64 * 64 * 8))
       for how, make, factor in (("", last, 1), (", gradient", gradient, 3))),
     Row("while, 1M steps", count, [number(0.3)]),
-    Row("fori, 100k divisions", newton, [number(2.0)]),
-    Row("sieve to 100k", sieve, [number(1.0)]),
+    Row("fori, 100k divisions", newton, [number(2.0)],
+        limit="the latency of a division and an addition"),
+    Row("sieve to 100k", sieve, [number(1.0)], limit="a division of integers for each number"),
     Row("n-body, 256, 10 steps", n_body,
         [normal(256, 3), normal(256, 3), uniform(0.1, 1, 256)], tolerance=1e-3),
     Row("RK4, 1000 steps, gradient", jit(grad(orbit)),

@@ -50,16 +50,23 @@ def recurrence(a, b):
     return lax.associative_scan(join, (a, b))
 
 
+COPIED = "windows that are copied to matrices first"
+
 ROWS = [
-    Row("convolution 8x56x56x64, 3x3", convolved, [normal(8, 56, 56, 64), normal(3, 3, 64, 64)]),
-    Row("convolution 8x3x32x32, 7x7", convolved_first, [normal(8, 3, 32, 32), normal(64, 3, 7, 7)]),
+    Row("convolution 8x56x56x64, 3x3", convolved, [normal(8, 56, 56, 64), normal(3, 3, 64, 64)],
+        2 * 9 * 8 * 56 ** 2 * 64 ** 2, limit=COPIED),
+    Row("convolution 8x3x32x32, 7x7", convolved_first, [normal(8, 3, 32, 32), normal(64, 3, 7, 7)],
+        2 * 49 * 8 * 32 ** 2 * 3 * 64, limit=COPIED),
     Row("convolution 8x32x64x64, 3x3", convolved_first,
-        [normal(8, 32, 64, 64), normal(32, 32, 3, 3)]),
+        [normal(8, 32, 64, 64), normal(32, 32, 3, 3)], 2 * 9 * 8 * 64 ** 2 * 32 ** 2, limit=COPIED),
     Row("convolution of each feature", convolved_each,
         [normal(8, 64, 28, 28), normal(64, 1, 3, 3)]),
-    Row("grad of a convolution", gradients, [normal(8, 28, 28, 32), normal(3, 3, 32, 32)]),
-    Row("max pool 32x56x56x32", largest, [normal(32, 56, 56, 32)]),
+    Row("grad of a convolution", gradients, [normal(8, 28, 28, 32), normal(3, 3, 32, 32)],
+        3 * 2 * 9 * 8 * 28 ** 2 * 32 ** 2, limit=COPIED),
+    Row("max pool 32x56x56x32", largest, [normal(32, 56, 56, 32)],
+        limit="a row of 32 features at a time"),
     Row("mean pool 32x56x56x32", averaged, [normal(32, 56, 56, 32)]),
     Row("associative_scan add 1M", added_up, [normal(1_000_000)]),
-    Row("associative_scan recurrence 1M", recurrence, [normal(1_000_000), normal(1_000_000)]),
+    Row("associative_scan recurrence 1M", recurrence, [normal(1_000_000), normal(1_000_000)],
+        limit="the latency of a serial recurrence"),
 ]
