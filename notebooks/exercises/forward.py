@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import minijax.numpy as jnp
-from minijax import core
+from minijax import core, lax
 from minijax.core.vmap import BatchTracer
 from minijax.transforms.api import make_jaxpr
 from minijax.transforms.derivatives import jvp
-from minijax.notebook.checks import Hint, exercise, expect, near, trouble
+from minijax.notebook.checks import Hint, exercise, expect, instead_of, near, trouble
 
 
 def _shown(x: Any) -> str:
@@ -122,6 +122,9 @@ def grade_column(column: Callable) -> None:
     column(watched, at, 1)
     expect(not isinstance(getattr(seen[0], "tangent", None), BatchTracer), "the numbers are right, "
            "but a run along every input has made them, as in `jacfwd`: one run of `jvp` is enough")
+    with instead_of(ValueError, "Reverse-mode", "the numbers are right, but they were made "
+                    "backwards, a run for each result: one run of `jvp` is enough"):
+        column(lambda x: lax.while_loop(lambda y: y[0] < 9.0, lambda y: 2.0 * y, x), at, 1)
     for j in range(3):
         expect(near(column(_turn, at, j), [row[j] for row in matrix]),
                f"wrong for j = {j} of the function (xy, yz, x) at (1, 2, 3)")
@@ -145,6 +148,7 @@ def column(f, x, j):
          "sum of all columns"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[j]", "that is a row"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[:, j]", "along every input"),
+        ("def column(f, x, j):\n    return jax.jacrev(f)(x)[:, j]", "made backwards"),
         ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
          "    return jax.jvp(f, (x,), (d,))", "two things"),
         ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"

@@ -252,9 +252,9 @@ def grade_both_ways(both_ways: Callable) -> None:
 
 def _tripled() -> Callable:
     """A linear operation with a wrong transpose."""
-    p = Primitive("tripled", impl=lambda x: [3 * x], abstract_eval=lambda x: [x],
-                  jvp=lambda xs, ts: ([p.bind(*xs)], [p.bind(*ts)]),
-                  transpose=lambda cts, x: [2 * cts[0]])
+    p: Primitive = Primitive(
+        "tripled", impl=lambda x: [3 * x], abstract_eval=lambda x: [x],
+        jvp=lambda xs, ts: ([p.bind(*xs)], [p.bind(*ts)]), transpose=lambda cts, x: [2 * cts[0]])
     return p.bind
 
 
