@@ -359,10 +359,12 @@ def verdict(exercise: Exercise, answer: Any) -> tuple[str, str]:
 
 
 def _as_written(exercise: Exercise, answer: Any) -> Any:
-    """The answer; where a list or tuple is asked for, an array counts as the list of its rows."""
-    listed = exercise.solution.startswith(("[", "("))
-    is_array = hasattr(answer, "tolist") and np.ndim(answer)
-    return answer.tolist() if listed and is_array else answer
+    """The answer; an array counts as the list of its rows, and 3.0 or NumPy's 3 as the count 3."""
+    if exercise.solution.startswith(("[", "(")):
+        return answer.tolist() if hasattr(answer, "tolist") and np.ndim(answer) else answer
+    is_number = exercise.solution.strip().isdecimal() and np.ndim(answer) == 0 and (
+        np.asarray(answer).dtype.kind in "iuf")
+    return int(answer) if is_number and float(answer).is_integer() else answer
 
 
 def is_unanswered(answer: Any) -> bool:

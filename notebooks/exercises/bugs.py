@@ -78,7 +78,9 @@ def grade_two_noises(two_noises: Callable) -> None:
                "right, and `checking_sharp_bits` says that a key is consumed twice")
     expect(near(pairs[0], pairs[2]), "for key(0) twice, the numbers differ: they should be those "
            "of the key")
-    expect(not near(pairs[0], pairs[1]), "key(0) and key(7) give the same numbers")
+    for name, one, other in zip(("first", "second"), *pairs[:2], strict=True):
+        expect(not near(one, other), f"key(0) and key(7) give the same numbers for the {name} "
+               "array")
 
 
 _NOISES = """
@@ -101,6 +103,8 @@ exercise("two_noises", chapter=CHAPTER, grade=grade_two_noises, solution=_noises
                 (_noises_text("first, second = jax.random.split(jax.random.key(0))"),
                  "give the same numbers"),
                 (_noises_text(second="np.random.normal(size=n)"), "the numbers differ"),
+                (_noises_text(second="jax.random.normal(jax.random.key(1), (n,))"),
+                 "for the second array"),
                 (_noises_text("first, second = key, jax.random.split(key)[0]"), "consumed twice")],
          right=["def two_noises(key, n):\n    return tuple(jax.random.normal(key, (2, n)))"])
 
@@ -118,6 +122,10 @@ def grade_rises(rises: Callable) -> None:
                "one shorter"),
               (near(result, -expected), "the later one minus the earlier one"),
               "from each element to the next one", what="the array of rises")
+    with jax.checking_sharp_bits(collect=True) as findings:
+        rises(jnp.array([1.0, 4.0, 9.0]))
+    expect(not findings, "the numbers are right, but an element outside is still read, though not "
+           "returned: make the indices end earlier")
 
 
 _RISES = "def rises(x):\n    return {}"
@@ -125,6 +133,8 @@ _RISES = "def rises(x):\n    return {}"
 exercise("rises", chapter=CHAPTER, grade=grade_rises, solution=_RISES.format("x[1:] - x[:-1]"),
          wrong=[("def rises(x):\n    i = jnp.arange(x.size)\n    return x[i + 1] - x[i]",
                  "one shorter"),
+                ("def rises(x):\n    i = jnp.arange(x.size)\n    return (x[i + 1] - x[i])[:-1]",
+                 "is still read"),
                 (_RISES.format("x[:-1] - x[1:]"), "minus the earlier"),
                 (_RISES.format("jnp.roll(x, -1) - x"), "one shorter"),
                 (_RISES.format("(x - jnp.roll(x, 1))[:-1]"), "to the next one")],
@@ -233,14 +243,15 @@ exercise("smooth_maxima", chapter=CHAPTER, grade=grade_smooth_maxima, solution=_
 # -- 6: without_mean -------------------------------------------------------------------------------
 
 def grade_without_mean(without_mean: Callable) -> None:
-    for values in ([1.0, 2.0, 6.0], [5.0], _random(9, 5).tolist()):
+    for values in ([1.0, 2.0, 6.0], [5.0], _random(9, 5).tolist(), [[1.0, 2.0], [3.0, 8.0]]):
         for make in (np.array, jnp.array):
             x, expected = make(values), np.array(values) - np.mean(values)
             inputs = f"{'an array of NumPy' if make is np.array else 'an array of minijax'}, " \
                      f"{shown(values)},"
             with wanting(inputs, expected):
                 result = numbers(without_mean(x))
-            agree(inputs, result, expected, what="the array without its mean")
+            agree(inputs, result, expected, (np.ndim(values) == 2, "the mean is that of all "
+                  "numbers of the matrix"), what="the array without its mean")
             expect(near(x, values), f"{inputs} is {shown(x)} after the call: make a new array")
 
 
@@ -252,7 +263,9 @@ exercise("without_mean", chapter=CHAPTER, grade=grade_without_mean,
                 (_MEAN.format("y = x; y -= x.mean()", "y"), "make a new array"),
                 (_MEAN.format("y = np.asarray(x); y -= y.mean()", "y"), "after the call"),
                 (_MEAN.format("y = x[:]; y -= y.mean()", "y"), "make a new array"),
-                (_MEAN.format("y = x - x.sum()", "y"), "without its mean")],
+                (_MEAN.format("y = x - x.sum()", "y"), "without its mean"),
+                (_MEAN.format("n = len(x)", "x - x.sum() / n"), "that of all numbers"),
+                (_MEAN.format("m = x.mean(axis=0)", "x - m"), "that of all numbers")],
          right=[_MEAN.format("x = jnp.array(x)", "x - x.mean()"),
                 _MEAN.format("x = x.copy(); x -= x.mean()", "x")])
 
@@ -401,7 +414,7 @@ def grade_settings(settings: Callable) -> None:
         return x * s.factor
 
     fast = jax.jit(scaled, static_argnums=1)
-    for factor, count in ((2.0, 1), (2.0, 1), (3.0, 2), (2.0, 2), (0.5, 3), (3.0, 3)):
+    for factor, count in ((2.0, 1), (2.0, 1), (3.0, 2), (2.0, 2), (0.5, 3), (3.0, 3), (2.5, 4)):
         inputs = f"Settings({factor})"
         with wanting(inputs, factor, (ValueError, "a static argument has a hash: what has Python "
                      "done with yours, now that there is an `__eq__`?"), what="the product with 1"):
@@ -428,6 +441,8 @@ exercise("Settings", chapter=CHAPTER, grade=grade_settings,
                 (_SETTINGS + _SAME, "what has Python"),
                 (_SETTINGS + _HASH.format("hash(self.factor)"), "have one hash"),
                 (_SETTINGS + _EQUAL.format("True") + _HASH.format("0"), "of other settings"),
+                (_SETTINGS + _EQUAL.format("int(self.factor) == int(other.factor)")
+                 + _HASH.format("int(self.factor)"), "of other settings"),
                 (_SETTINGS + _SAME + _HASH.format("id(self)"), "have one hash")],
          right=[_SETTINGS + _SAME + _HASH.format("hash(self.factor)"),
                 "from dataclasses import dataclass\n\n@dataclass(frozen=True)\nclass Settings:\n"

@@ -79,7 +79,7 @@ exercise("rounds", chapter=CHAPTER, grade=grade_rounds, solution="(7, 21)",
 # -- divisor ---------------------------------------------------------------------------------------
 
 def grade_divisor(divisor: Callable) -> None:
-    pairs = [(a, b) for a in range(9) for b in range(9)] + [(84, 36), (1071, 462), (17, 51)]
+    pairs = [(a, b) for a in range(9) for b in range(9)] + [(84, 36), (1071, 462), (46368, 28657)]
     for a, b in pairs[:12] + pairs[-3:]:
         result = divisor(a, b)
         expect(not isinstance(result, tuple), f"for {a} and {b} one number is expected, and yours "
@@ -114,7 +114,10 @@ exercise(
             "Under `vmap` they are tracers"),
            (_divisor_text(part=""), "the whole carry"),
            (_divisor_text(part="[1]"), "stands beside"),
-           (_divisor_text("pair[1] > 1"), "until the second number")],
+           (_divisor_text("pair[1] > 1"), "until the second number"),
+           ("def divisor(a, b):\n    def step(i, pair):\n        a, b = pair\n"
+            "        return jnp.where(b == 0, a, b), jnp.where(b == 0, 0, a % jnp.maximum(b, 1))\n"
+            "    return lax.fori_loop(0, 10, step, (a, b))[0]", "until the second number")],
     hints=["the carry is a pair; what is the test, and which part is the answer?"])
 
 
@@ -169,6 +172,8 @@ def grade_fibonacci(fibonacci: Callable) -> None:
                "does a round give?"),
               (near(result, [0, *numbers][:n]), "with which pair do you start?"),
               "the next pair is made of both numbers of the old one", tolerance=0)
+        expect(np.asarray(result).dtype.kind in "iu", f"for n = {n} the numbers are right, and "
+               f"their dtype is {result.dtype}: whole numbers begin with 1, and not with 1.0")
     _uses("scan", lambda x: fibonacci(5) + x, 0)
 
 
@@ -189,6 +194,7 @@ exercise(
     "fibonacci", chapter=CHAPTER, grade=grade_fibonacci, solution=_fibonacci_text(),
     wrong=[(_fibonacci_text(row="b"), "is missing"), (_fibonacci_text(init="(0, 1)"), "which pair"),
            (_fibonacci_text(pair="(b, b + b)"), "of the old one"),
+           (_fibonacci_text(init="(1.0, 1.0)"), "and not with 1.0"),
            (_fibonacci_text(row="(a, b)"), "as its row")])
 
 

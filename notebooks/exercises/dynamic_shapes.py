@@ -104,7 +104,7 @@ def square_grid(x):
 
 def grade_mean_of_positive(mean_of_positive: Callable) -> None:
     compiled, random = jax.jit(mean_of_positive), np.random.default_rng(0)
-    inputs = [[1, -5, 3, 0, 5], *random.integers(-5, 6, (5, 5)).tolist()]
+    inputs = [[1, -5, 3, 0, 5], *random.integers(-5, 6, (5, 5)).tolist(), [2, -np.inf, 4, 0, -1]]
     for values in inputs:
         x = np.array(values, np.float32)
         if not (x > 0).any():
@@ -117,6 +117,7 @@ def grade_mean_of_positive(mean_of_positive: Callable) -> None:
               (np.shape(out) != (), "one number is expected"),
               (near(out, total / 5), "the sum is right, and it was divided by 5: how many are "
                "positive?"),
+              (bool(np.isnan(out).any()), "minus infinity times 0 is nan: choose by `jnp.where`"),
               (near(out, total), "that is the sum"),
               (near(out, total / (x >= 0).sum()), "0 is not positive, and was counted"),
               "take the sum of the positive ones, and divide by how many there are")
@@ -139,6 +140,8 @@ def mean_of_positive(x):
          "divided by 5"),
         ("def mean_of_positive(x):\n    return jnp.sum(x, where=x > 0)", "that is the sum"),
         ("def mean_of_positive(x):\n    return jnp.mean(x, where=x >= 0)", "0 is not positive"),
+        ("def mean_of_positive(x):\n    return jnp.sum(x * (x > 0)) / jnp.sum(x > 0)",
+         "is nan: choose by"),
         ("def mean_of_positive(x):\n    return jnp.maximum(x, 0).sum() / (x > 0).sum()",
          "also at 0"),
     ],
@@ -231,7 +234,7 @@ def count_different(x):
 
 def grade_first_few(first_few: Callable) -> None:
     compiled, random = jax.jit(first_few, static_argnums=2), np.random.default_rng(0)
-    x = np.array([5, 6, 7, 8, 9], np.float32)
+    x = np.array([7, 5, 9, 6, 8], np.float32)
     masks = [[False, True, False, True, True], *(random.random((5, 5)) < 0.5).tolist()]
     for k in (4, 2):
         for mask in masks:
@@ -267,6 +270,8 @@ def first_few(x, mask, k):
         ("def first_few(x, mask, k):\n"
          "    return x[jnp.nonzero(mask, size=k, fill_value=x.size)[0]]", "last element"),
         ("def first_few(x, mask, k):\n    return jnp.where(mask, x, jnp.nan)[:k]", "leave a gap"),
+        ("def first_few(x, mask, k):\n    return jnp.sort(jnp.where(mask, x, jnp.nan))[:k]",
+         "in their order"),
     ],
     hints=["`nonzero` with a size, filled with a place that does not exist"])
 
@@ -288,6 +293,9 @@ def grade_window(window: Callable) -> None:
                "is repeated"),
               (start > 3, "right from place 3, but not further on"),
               "beyond the end there are zeros")
+    agree("x = [1, 2, inf] and start = 2", compiled(np.array([1, 2, np.inf], np.float32), 2),
+          [np.inf, 0.0, 0.0], "infinity times 0 is nan: say what stands beyond the end, do not "
+          "multiply")
 
 
 exercise(
@@ -303,7 +311,11 @@ def window(x, start):
         ("def window(x, start):\n    return x[start + jnp.arange(3)]", "is repeated"),
         ("def window(x, start):\n"
          "    return lax.dynamic_slice_in_dim(jnp.append(x, 0.0), start, 3)", "not further on"),
+        ("def window(x, start):\n    i = start + jnp.arange(3)\n    return x[i] * (i < x.size)",
+         "is nan: say"),
     ],
+    right=["def window(x, start):\n"
+           "    return lax.dynamic_slice(jnp.pad(x, (0, 3)), (start,), (3,))"],
     hints=["which three places? They may lie beyond the end, if you say what stands there"])
 
 
@@ -450,11 +462,12 @@ def grade_largest(largest: Callable) -> None:
     largest.__globals__["masked_max"] = listening
     try:
         for n in range(1, 65):
-            values = -1.0 - np.arange(n, dtype=np.float32)
-            inputs = f"the numbers from -1 down to {-n}"
+            values = -1.0 - np.arange(n, dtype=np.float32)[::(-1) ** n]
+            inputs = f"the numbers from {values[0]:g} to {values[-1]:g}"
             with wanting(inputs, -1.0, "`masked_max` takes an array, and how many of it count"):
                 out = largest(values)
             agree(inputs, out, -1.0,
+                  (out < -1, "are all of the numbers in the array?"),
                   "how many of the numbers in the array count?")
             expect(len(shapes) == n and len(shapes[-1]) == 1, f"for {inputs} `masked_max` should "
                    f"be called once, with a vector, and you called it {len(shapes) - n + 1} times: "
@@ -489,6 +502,8 @@ def largest(values):
          "    padded = np.pad(values, (0, size - len(values)))\n"
          "    return masked_max(padded, size)", "how many of the numbers"),
         ("def largest(values):\n    return np.max(values)", "do the work"),
+        ("def largest(values):\n    size = 1 << (len(values).bit_length() - 1)\n"
+         "    return masked_max(values[:size], size)", "are all of the numbers"),
         ("@jax.jit\ndef largest(values):\n    n = len(values)\n"
          "    size = 1 << (n - 1).bit_length()\n"
          "    return masked_max(jnp.pad(values, (0, size - n)), n)", "pad outside"),

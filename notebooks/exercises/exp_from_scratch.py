@@ -85,6 +85,7 @@ def grade_float_of_bits(float_of_bits: Callable) -> None:
               ([1e-40, -3e-42, 2.0**-149], "where the exponent's bits are all 0 there is no leading"
                " 1, and the power is that of the exponent 1"),
               ([0.0], "zero is the smallest of the numbers without a leading 1"),
+              ([-0.0], "the highest bit is the sign of a zero, too"),
               ([np.inf, -np.inf, np.nan], "where the exponent's bits are all 1 it is infinity, or, "
                "with any other fraction than 0, a nan")]
     for group, hint in groups:
@@ -93,7 +94,8 @@ def grade_float_of_bits(float_of_bits: Callable) -> None:
             expected = float(value)
             with wanting(f"bits = {bits:#010x}", expected):
                 result = numbers(float_of_bits(bits))
-            same = result == expected or (np.isnan(result) and np.isnan(expected))
+            same = np.isnan(result) and np.isnan(expected) or (
+                result == expected and np.signbit(result) == np.signbit(expected))
             expect(same, f"for bits = {bits:#010x} the answer is {expected!r}, and yours is "
                    f"{result!r}\n{hint}")
 
@@ -120,6 +122,8 @@ exercise(
         (_BITS.replace("2.0**-126", "2.0**-127"), "that of the exponent 1"),
         (_BITS.replace("    if exponent == 255:\n        return sign * math.inf if fraction == 0 "
                        "else math.nan\n", ""), "it is infinity"),
+        (_BITS.replace("if exponent == 0:", "if bits % 2**31 == 0:\n        return 0.0\n"
+                       "    if exponent == 0:"), "of a zero, too"),
     ],
     afterthought="numbers without a leading 1 are called subnormal; they fill the gap around 0",
     hints=["`bits >> 23 & 255` is the exponent's byte", "three cases: the byte is 0, 255, or "
@@ -188,6 +192,9 @@ def grade_high_and_low(high_and_low: Callable) -> None:
             expected = c - float(high)
             expect(abs(expected) <= 2.0**(math.frexp(c)[1] - bits), f"for {inputs} high is near "
                    f"{c:.7g}, and yours is {float(high)!r}: keep as many bits as you may")
+            expect(abs(expected) <= 2.0**(math.frexp(c)[1] - bits - 1), f"for {inputs} high is "
+                   f"{float(high)!r}, and another number of {bits} bits is nearer to {c!r}: "
+                   "round, do not cut off")
             agree(inputs, float(low), expected,
                   (low == 0, "what high has not must be found before c is rounded to 24 bits"),
                   "low is c - high, rounded only then", what="low",
@@ -209,6 +216,7 @@ exercise(
         ("def high_and_low(c, bits):\n    high = np.float32(round(c, 4))\n"
          "    return high, np.float32(c - float(high))", "keep as many bits"),
         (_SPLIT.replace("c - high", "np.float32(c) - np.float32(high)"), "rounded only then"),
+        (_SPLIT.replace("round(", "math.floor("), "is nearer"),
         ("def high_and_low(c, bits):\n    high = np.float32(math.floor(c))\n"
          "    return high, np.float32(c - float(high))", "as many bits as you may"),
         (_SPLIT.replace("return np.float32(high), np.float32(c - high)", "return high, c - high"),

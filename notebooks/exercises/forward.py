@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 import minijax.numpy as jnp
-from minijax import core
+from minijax import core, lax
+from minijax.core.vmap import BatchTracer
 from minijax.transforms.api import make_jaxpr
 from minijax.transforms.derivatives import jvp
-from minijax.notebook.checks import Hint, exercise, expect, near, trouble
+from minijax.notebook.checks import Hint, exercise, expect, instead_of, near, trouble
 
 
 def _shown(x: Any) -> str:
@@ -113,6 +114,17 @@ def grade_column(column: Callable) -> None:
     expect(not near(out, [3.0, 5.0, 1.0]), "that is the sum of all columns: let one input move, "
            "and the others stand still")
     expect(not near(out, matrix[1]), "that is a row: the slopes of one result along all inputs")
+    seen = []
+
+    def watched(x: Any) -> Any:
+        seen.append(x)
+        return _turn(x)
+    column(watched, at, 1)
+    expect(not isinstance(getattr(seen[0], "tangent", None), BatchTracer), "the numbers are right, "
+           "but a run along every input has made them, as in `jacfwd`: one run of `jvp` is enough")
+    with instead_of(ValueError, "Reverse-mode", "the numbers are right, but they were made "
+                    "backwards, a run for each result: one run of `jvp` is enough"):
+        column(lambda x: lax.while_loop(lambda y: y[0] < 9.0, lambda y: 2.0 * y, x), at, 1)
     for j in range(3):
         expect(near(column(_turn, at, j), [row[j] for row in matrix]),
                f"wrong for j = {j} of the function (xy, yz, x) at (1, 2, 3)")
@@ -135,6 +147,8 @@ def column(f, x, j):
         ("def column(f, x, j):\n    return jax.jvp(f, (x,), (jnp.ones_like(x),))[1]",
          "sum of all columns"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[j]", "that is a row"),
+        ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[:, j]", "along every input"),
+        ("def column(f, x, j):\n    return jax.jacrev(f)(x)[:, j]", "made backwards"),
         ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
          "    return jax.jvp(f, (x,), (d,))", "two things"),
         ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
@@ -369,7 +383,7 @@ def grade_sinc(sinc: Callable) -> None:
     def slope(f: Callable) -> Callable:
         return lambda x: jvp(f, (x,), (1.0,))[1]
 
-    points = [1.0, -2.0, *np.random.default_rng(6).uniform(1, 4, 4).round(2).tolist(), 0.0]
+    points = [1.0, -2.0, 0.8, *np.random.default_rng(6).uniform(1, 4, 4).round(2).tolist(), 0.0]
     derivatives: list[Callable] = [
         lambda x: np.sin(x) / x if x else 1.0,
         lambda x: np.cos(x) / x - np.sin(x) / x**2 if x else 0.0,
@@ -398,6 +412,8 @@ exercise(
         (_SINC.format("1.0 + 0.0 * x"), "the second derivative is -0.3333, and yours 0"),
         (_SINC.format("1.0 - x / 6"), "the slope is 0, and yours -0.1667"),
         ("def sinc(x):\n    return jnp.sin(x) / x", "the value is 1, and yours nan"),
+        ("def sinc(x):\n    if abs(x) < 1:\n        return 1.0 - x * x / 6\n"
+         "    return jnp.sin(x) / x", "for x = 0.8 the value"),
     ],
     afterthought="0 is one point; for many, `jnp.where` chooses point by point",
     hints=["what is returned at 0 should move as its neighbours do"])

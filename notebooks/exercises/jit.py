@@ -93,12 +93,12 @@ def grade_source(source: Callable) -> None:
     y = x.T[::-1]
     for i, j in np.ndindex(y.shape):
         result = source(i, j)
-        expect(isinstance(result, tuple) and len(result) == 2, f"for y[{i}, {j}] a pair of indices "
-               f"is expected, and yours is {result}")
+        expect(isinstance(result, tuple | list) and len(result) == 2, f"for y[{i}, {j}] "
+               f"a pair of indices is expected, and yours is {result}")
         expect(0 <= result[0] < 4 and 0 <= result[1] < 3,
                f"for y[{i}, {j}] you give x[{result[0]}, {result[1]}], and x has 4 rows of 3")
-        expect(x[result] == y[i, j], f"if x counts from 0 to 11, y[{i}, {j}] is {y[i, j]}, and "
-               f"your x[{result[0]}, {result[1]}] is {x[result]}")
+        expect(x[tuple(result)] == y[i, j], f"if x counts from 0 to 11, y[{i}, {j}] is "
+               f"{y[i, j]}, and your x[{result[0]}, {result[1]}] is {x[tuple(result)]}")
 
 
 exercise(
@@ -108,6 +108,7 @@ exercise(
            ("def source(i, j):\n    return i, j", "y[0, 0] is"),
            ("def source(i, j):\n    return j, 3 - i", "rows of 3"),
            ("def source(i, j):\n    return 4 * i + j", "a pair")],
+    right=["def source(i, j):\n    return [j, 2 - i]"],
     hints=["first undo the reversal, then the transposition"])
 
 
@@ -142,6 +143,13 @@ def grade_sqrt(sqrt: Any) -> None:
             result = mini.jit(sqrt)(x)
         agree(inputs, result, np.sqrt(x), "NumPy's root is right, and the text says something else",
               what="the compiled root")
+        agree(f"sqrt(-x) and x = {shown(-x)}", mini.jit(lambda x: sqrt(-x))(-x), np.sqrt(x), "in a "
+              "larger text `-x ** 0.5` is -(x ** 0.5): an operand may need parentheses",
+              what="the compiled root")
+    with instead_of(TypeError, "ufunc", "the slope may be differentiated again, and then its "
+                    "arguments are tracers, which NumPy does not take: use y, or operations of "
+                    "`mini`"):
+        agree("x = 4", mini.grad(mini.grad(sqrt))(4.0), -1 / 32, what="the second derivative")
 
 
 _SQRT = 'sqrt = elementwise("sqrt", {impl}, lambda t, y, x: {slope})\n{text}'
@@ -158,6 +166,8 @@ exercise(
            ('sqrt = elementwise("sqrt", np.sqrt, lambda t, x: t / (2.0 * sqrt(x)))',
             "three things"),
            (_sqrt_text("np.square"), "the root is [1, 2, 3]"),
+           (_sqrt_text(slope="t / (2.0 * np.sqrt(x))"), "which NumPy does not take"),
+           (_sqrt_text(text='TEXT["sqrt"] = "{0} ** 0.5"'), "need parentheses"),
            (_sqrt_text(text='TEXT["sqrt"] = "sqrt({0})"'), "Numba cannot compile"),
            (_sqrt_text(text='TEXT.pop("sqrt", None)'), "now the text"),
            (_sqrt_text(text='TEXT["sqrt"] = "math.exp({0})"'), "says something else")])

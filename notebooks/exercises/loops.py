@@ -274,7 +274,7 @@ def grade_spread_text(text: Any) -> None:
     expect(isinstance(text, str), "the text of a function is expected, a string, and yours is "
            f"{text!r}")
     expect("def program(x)" in text, "the text begins with `def program(x):`")
-    reads, made = text.count("x["), len(re.findall(r"\bnp\.(?!inf\b)", text))
+    reads, made = text.count("x["), len(re.findall(r"\bnp\.(?!(inf|float\d+|int\d+)\b)", text))
     expect(reads == 1, "in one place of the text an element of x is read, and in yours in "
            f"{reads}: "
            "give it a name")
@@ -335,7 +335,8 @@ exercise(
            ('spread_text = """\ndef program(x):\n    return x[:].max(1) - x.min(1)\n"""',
             "uses `np.` 0 times"),
            ("spread_text = 3", "a string")],
-    right=[_spread_text(start="low, high = np.inf, -np.inf")],
+    right=[_spread_text(start="low, high = np.inf, -np.inf"),
+           _spread_text().replace("np.empty(40)", "np.empty(40, np.float64)")],
     hints=["`math.inf` is above every number"])
 
 

@@ -181,6 +181,9 @@ def grade_from_example(f: Callable) -> None:
     names = _primitives(lambda x: f(x, 0), jnp.arange(3.0), "i")
     expect("psum" in names, "the values are right, but this exercise is about `lax.psum`, and "
            f"yours uses {sorted(names & {'all_gather', 'pmax', 'pmin', 'ppermute'})}")
+    inputs, result = _for_all(functools.partial(f, k=0), [1.0, np.inf], "i", " and k = 0")
+    agree(inputs, result, [1.0, 1.0], "infinity times 0 is nan: choose by `jnp.where`, in place of "
+          "multiplying")
 
 
 _FROM = """
@@ -197,6 +200,8 @@ def _from_text(collective: str = "psum", test: str = 'lax.axis_index("i") == k',
 exercise(
     "from_example", chapter=CHAPTER, grade=grade_from_example, solution=_from_text(),
     wrong=[(_from_text(other="x"), "should add nothing"),
+           ('def from_example(x, k):\n    return lax.psum(x * (lax.axis_index("i") == k), "i")',
+            "is nan: choose by"),
            (_from_text(collective="pmean"), "share of a mean"),
            (_from_text(collective="pmax"), "zeros of the others"),
            (_from_text(test="x == k"), "which place has an example"),
@@ -324,8 +329,9 @@ def grade_ring_sum(ring_sum: Callable) -> None:
               (near(result, xs), "nothing has been added"),
               "what is passed on in each round: what came in the last one, or the sum so far?")
     names = _primitives(lambda x: ring_sum(x, 3), jnp.arange(3.0), "i")
-    expect("psum" not in names, "the values are right, but no `psum` here: each device speaks only "
-           "to the next")
+    for name in sorted(names & {"psum", "all_gather", "all_to_all"}):
+        expect(False, f"the values are right, but no `{name}` here: each device speaks only to the "
+               "next")
 
 
 _RING = """
@@ -351,7 +357,9 @@ exercise(
            (_ring_text(to="k + 1"), "comes the first again"),
            (_ring_text(rounds="1"), "more rounds are needed"),
            (_ring_text(start="0.0"), "its own number is missing"),
-           ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here")],
+           ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here"),
+           ('def ring_sum(x, count):\n    return jnp.sum(lax.all_gather(x, "i"), axis=0)',
+            "no `all_gather` here")],
     hints=["two names: what is passed on, and the sum"])
 
 
@@ -483,7 +491,8 @@ exercise("bytes_sent", chapter=CHAPTER, grade=grade_bytes_sent, solution="2 * 7 
 def grade_ring_seconds(ring_seconds: Callable) -> None:
     from minijax.placement.communication_costs import Machine, Transfer, in_ring
     for p, n, latency, bandwidth in ((2, 8, 1.0, 1.0), (4, 1000, 0.5, 10.0), (8, 4096, 2.0, 1e3),
-                                     (3, 0, 1.0, 1.0), (4096, 1 << 20, 5e-6, 1e10)):
+                                     (3, 100, 0.5, 1.0), (3, 0, 1.0, 1.0),
+                                     (4096, 1 << 20, 5e-6, 1e10)):
         machine = Machine(latency, bandwidth, 1.0)
         expected = machine.seconds(in_ring(Transfer("reduce", p, n, 1, "")))
         result, part = ring_seconds(p, n, latency, bandwidth), n / p / bandwidth
@@ -494,6 +503,8 @@ def grade_ring_seconds(ring_seconds: Callable) -> None:
                "at all of them after p - 1 rounds"),
               (near(result, 2 * (p - 1) * (latency + n / bandwidth)), "a message has one part of "
                "p, n / p bytes"),
+              (near(result, 2 * (p - 1) * (latency + n // p / bandwidth)), "the share n / p is not "
+               "rounded here"),
               (near(result, latency + 2 * (p - 1) * part), "every message takes the latency, not "
                "the first alone"),
               (near(result, 2 * (p - 1) * (latency + n / p * bandwidth)), "bandwidth is in bytes "
@@ -516,6 +527,7 @@ exercise(
     wrong=[(_seconds_text(rounds="(p - 1)"), "one part only"),
            (_seconds_text(rounds="2 * p"), "after p - 1 rounds"),
            (_seconds_text(message="latency + n / bandwidth"), "n / p bytes"),
+           (_seconds_text(message="latency + n // p / bandwidth"), "is not rounded"),
            (_seconds_text(message="latency + n / p * bandwidth"), "the larger, the shorter"),
            ("def ring_seconds(p, n, latency, bandwidth):\n"
             "    return latency + 2 * (p - 1) * n / p / bandwidth", "every message")],

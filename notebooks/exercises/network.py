@@ -163,6 +163,7 @@ def with_momentum(params, speed, gradient):
 """
 
 exercise("with_momentum", chapter=CHAPTER, grade=grade_with_momentum,
+         given="from minijax.notebook.library import library\nlibrary.begin('29')\nimport mini",
          solution=_MOMENTUM.format("", "0.9 * v - 0.1 * g", "speed"),
          wrong=[(_MOMENTUM.format("_after", "0.9 * v - 0.1 * g", "speed_after"), "the new speed"),
                 (_MOMENTUM.format("", "0.9 * v + 0.1 * g", "speed"), "the new speed"),
@@ -170,7 +171,8 @@ exercise("with_momentum", chapter=CHAPTER, grade=grade_with_momentum,
                  "    speed = 0.9 * speed - 0.1 * gradient\n"
                  "    return params + speed, speed", "each of their leaves"),
                 (_MOMENTUM.format("", "0.9 * v - 0.1 * g", "speed").replace(", speed\n", "\n"),
-                 "a pair is wanted")])
+                 "a pair is wanted")],
+         right=[_MOMENTUM.format("", "0.9 * v - 0.1 * g", "speed").replace("jax.", "mini.")])
 
 
 # -- my_network ------------------------------------------------------------------------------------

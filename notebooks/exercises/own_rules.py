@@ -59,8 +59,9 @@ def _backwards(f: Callable, inputs: str, *args: float) -> tuple[Any, Callable]:
 
 def grade_straight_round(f: Any) -> None:
     _has_rule(f, jax.custom_jvp, "@straight_round.defjvp")
-    for x in [0.2, 2.7, *_numbers()]:
+    for x in [0.2, 2.7, 0.5, 2.5, *_numbers()]:
         agree(f"x = {x}", f(x), np.round(x), (near(f(x), x), "it is not rounded"),
+              (x % 1 == 0.5, "halfway between two numbers `jnp.round` takes the even one"),
               what="the value")
         inputs = f"x = {x} and a tangent of 3"
         value, tangent = _forwards(f, inputs, (x,), (3.0,))
@@ -95,6 +96,7 @@ exercise(
     wrong=[(_straight_text(out="straight_round(x), 1.0"), "1 is the slope"),
            (_straight_text(out="straight_round(x), 0.0 * t"), "slope of rounding itself"),
            (_straight_text(value="x"), "it is not rounded"),
+           (_straight_text(value="jnp.floor(x + 0.5)"), "takes the even one"),
            (_straight_text(out="x, t"), "gives the value once more"),
            (_straight_text(out="straight_round(primals), t"), "computes with a whole tuple"),
            (_straight_text(out="straight_round(x), tangents"), "still in its tuple"),
@@ -277,6 +279,10 @@ def grade_gentle(gentle: Any) -> None:
               what="the cotangent of x")
         agree(inputs, of_limit, 0.0, "the value does not depend on the limit",
               what="the cotangent of limit")
+    ct = jnp.array([4.0, 0.5, -3.0])
+    agree("x = [1, 1, 1], limit = 1 and the cotangent [4, 0.5, -3]",
+          jax.vjp(lambda x: gentle(x, 1.0), jnp.ones(3))[1](ct)[0], [1.0, 0.5, -1.0],
+          "each number of it is clipped by itself", what="the cotangent of x")
 
 
 _GENTLE = """
@@ -298,6 +304,8 @@ exercise(
            (_gentle_text(bwd="(jnp.minimum(ct, limit), None)"), "a negative cotangent"),
            (_gentle_text(fwd="(jnp.clip(x, -limit, limit), limit)"), "only the way back"),
            (_gentle_text(bwd="(ct, None)"), "it is not cut off"),
+           (_gentle_text(bwd="(ct * jnp.minimum(1.0, limit / jnp.sqrt(jnp.sum(ct * ct) + 1e-12)), "
+                             "None)"), "clipped by itself"),
            (_gentle_text(fwd="(x, x)"), "it is cut off at x"),
            (_gentle_text(bwd="(jnp.clip(ct, -limit, limit), ct)"), "does not depend"),
            ("gentle = jax.custom_vjp(lambda x, limit: x)", "no rule yet")],
@@ -317,7 +325,8 @@ def grade_best_size(answer: Any) -> None:
 
 exercise("best_size", chapter=CHAPTER, grade=grade_best_size, solution="20",
          wrong=[("400", "one more than without"), ("1", "Every argument is kept"),
-                ("10", "50 at once"), ("200", "202 at once"), ("20.0", "a whole number")],
+                ("10", "50 at once"), ("200", "202 at once"), ("20.5", "a whole number")],
+         right=["20.0", "np.int64(20)"],
          hints=["two numbers of which the product is 400: when is their sum least?"])
 
 

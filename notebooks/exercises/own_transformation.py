@@ -304,6 +304,8 @@ def grade_has_no_root(has_no_root: Callable) -> None:
              ("x", lambda x: x, -1.0, 1.0, 5, "x has the root 0"),
              ("(x - 0.3) * (x - 0.3)", lambda x: (x - 0.3) * (x - 0.3), 0.0, 1.0, 7, "there is a "
               "root where the function does not change its sign: look at bounds, not at points"),
+             ("x * x", lambda x: x * x, 0.0, 1.0, 4, "0 is a root, and lies at the end of a box: a "
+              "box that touches 0 proves nothing"),
              ("-1 - exp(x)", lambda x: -1.0 - jnp.exp(x), 0.0, 1.0, 3, "all pieces lie below 0"),
              ("x * x - x + 0.3", lambda x: x * x - x + 0.3, 0.0, 1.0, 1, "one piece is too coarse: "
               "its box contains 0"),
@@ -342,6 +344,7 @@ exercise(
                           result="bool(jnp.all(lower * upper > 0))"), "look at bounds"),
            (_no_root_text(result="bool(jnp.any((lower > 0) | (upper < 0)))"), "has the root"),
            (_no_root_text(result="bool(jnp.all(lower > 0))"), "lie below 0"),
+           (_no_root_text(result="bool(jnp.all((lower >= 0) | (upper <= 0)))"), "that touches 0"),
            (_no_root_text(boxes="bounds(f)(low, high)"), "is the interval cut"),
            (_no_root_text(result="(lower > 0) | (upper < 0)"), "True or False")],
     hints=["`jax.vmap(bounds(f))` takes an array of low ends and one of high ends"])

@@ -179,7 +179,9 @@ def grade_swapped(swapped: Callable) -> None:
             (lambda x: mini.exp(mini.sin(x)), lambda x: np.exp(np.cos(x)), "exp(sin(x))"),
             (lambda x: mini.exp(mini.sin(x)) * mini.sin(x * 2.0),
              lambda x: np.exp(np.cos(x)) * np.cos(2 * x), "exp(sin(x)) * sin(2 x)"),
-            (lambda x: x * 2.0, lambda x: x * 2.0, "2 x")):
+            (lambda x: x * 2.0, lambda x: x * 2.0, "2 x"),
+            (lambda x: mini.sum(mini.sin(x)), np.cos, "sum(sin(x))"),
+            (lambda x: (mini.sin(x), x * 2.0), np.cos, "(sin(x), 2 x)")):
         program = mini.make_jaxpr(f)(1.0)
         before = [eqn.primitive.name for eqn in program.eqns]
         expected = ["cosine" if name == "sin" else name for name in before]
@@ -196,9 +198,11 @@ def grade_swapped(swapped: Callable) -> None:
                + ("there is a sine left" if "sin" in names else "the others must stay"))
         for x in (0.0, 1.0, -2.5):
             with instead_of(KeyError, "", f"for {inputs} a variable is read that no equation of "
-                            "yours gives: the names of results must stay as they are"):
+                            "yours gives: the names of results must stay as they are"), \
+                    instead_of(TypeError, "'axes'", f"for {inputs} a `sum` has lost the parameter "
+                               "`axes`: only the primitive changes"):
                 result = mini.eval_jaxpr(new, x)[0]
-            agree(f"{inputs} at {x}", result, g(x))
+            agree(f"{inputs} at {x}", result, g(x), "the outputs are the same variables as before")
 
 
 _MINI = """
@@ -223,6 +227,10 @@ exercise(
     wrong=[(_swapped_text(result="eqns"), "a program is expected"),
            (_swapped_text("eqn._replace(primitive=new)"), "the others must stay"),
            (_swapped_text("eqn"), "a sine left"),
+           (_swapped_text("mini.JaxprEqn(eqn.invars, eqn.outvars, new if eqn.primitive.name == old "
+                          "else eqn.primitive, {})"), "has lost the parameter"),
+           (_swapped_text(result="mini.Jaxpr(jaxpr.invars, eqns[-1].outvars, eqns)"),
+            "same variables as before"),
            (_swapped_text("mini.JaxprEqn(eqn.invars, tuple(mini.Var(v.aval) for v in eqn.outvars), "
                           "new, eqn.params) if eqn.primitive.name == old else eqn"),
             "names of results must stay"),
@@ -262,18 +270,23 @@ def _some_function(seed: int) -> Callable:
 
 
 def grade_depth(depth: Callable) -> None:
+    outside = jnp.arange(3.0)
     for f, text in ((lambda x: jnp.sin(jnp.sin(jnp.sin(x))), "sin(sin(sin(x)))"),
                     (lambda x: (jnp.sin(x) + jnp.cos(x)) * 2.0, "(sin x + cos x) * 2"),
                     (_unread, "2 x, after a chain of sines that nobody reads"),
                     (lambda x: x, "x itself"),
+                    (lambda x: (jnp.sin(jnp.sin(x)), x), "(sin(sin(x)), x)"),
+                    (lambda x: x * outside, "x * y, for an array y from outside"),
                     *((_some_function(seed), "") for seed in range(20))):
         program = _program(f, 1.0)
         inputs = text or str(program)
         with instead_of(KeyError, "", f"for {inputs} the depth is {_depth(program)}, and yours is "
-                        "an error: an input comes from no equation, and has depth 0"):
+                        "an error: an input, or a constant, comes from no equation, and has depth "
+                        "0"):
             result = depth(program)
         agree(inputs, result, _depth(program),
               (text.startswith("2 x"), "what no output is made of does not count"),
+              (text.endswith(", x)"), "of several outputs, the deepest counts"),
               (text.startswith("(sin") and result == 4,
                "the sine and the cosine need not wait for each other"),
               "one more than the deepest of what it is made of", what="the depth")
@@ -303,7 +316,10 @@ exercise(
            (_depth_text(how="sum"), "need not wait"),
            (_depth_text(how="min"), "than the deepest"),
            (_depth_text(literal="depths[atom] if isinstance(atom, Var) else 0"),
-            "comes from no equation")],
+            "comes from no equation"),
+           (_depth_text(literal="depths[atom] if isinstance(atom, Var) else 0").replace(
+               "= {}", "= dict.fromkeys(jaxpr.invars, 0)"), "or a constant"),
+           (_depth_text(result="of(jaxpr.outvars[-1])"), "the deepest counts")],
     hints=["an input has depth 0; a result is one deeper than the deepest of what it is made of"])
 
 
@@ -321,6 +337,8 @@ def grade_distinct(distinct: Callable) -> None:
              "the same primitive on another input is another equation"),
             (lambda x: x * 2.0 + x * 2.0, "2 x + 2 x", "a Literal is compared by its `val`"),
             (lambda x: x * 2.0 + x * 3.0, "2 x + 3 x", "2 and 3 are different inputs"),
+            (lambda x: (x - 2.0) * (2.0 - x), "(x - 2) * (2 - x)",
+             "two differences with the same inputs in another order"),
             (lambda x: jnp.sum(x, 0) * jnp.sum(x, 1), "sum(x, 0) * sum(x, 1)",
              "a sum along another axis is another equation: the parameters differ"),
             *((_some_function(seed), "", "") for seed in range(20))):
@@ -348,6 +366,8 @@ def distinct(jaxpr):
     wrong=[(_DISTINCT.format(key="eqn.primitive"), "on another input"),
            (_DISTINCT.format(key=f"(eqn.primitive, {_INPUTS})"), "the parameters differ"),
            (_DISTINCT.format(key="(eqn.primitive, repr(eqn.params))"), "on another input"),
+           (_DISTINCT.format(key=f"(eqn.primitive, repr(eqn.params), frozenset({_INPUTS}))"),
+            "in another order"),
            (_DISTINCT.format(key="(eqn.primitive, repr(eqn.params), eqn.invars)"),
             "by its `val`"),
            ("def distinct(jaxpr):\n    return len(jaxpr.eqns)", "count as one")],
@@ -376,6 +396,7 @@ def grade_all_names(all_names: Callable) -> None:
             (lambda x: jnp.sin(x) * x, "sin(x) * x",
              "in the order of the program, each as often as it occurs"),
             (jax.jit(jnp.tanh), "jit(tanh)(x)", "`jit` has a ClosedJaxpr among its parameters"),
+            (lambda x: jnp.cos(jax.jit(jnp.tanh)(x)), "cos(jit(tanh)(x))", ""),
             (chosen, "cond(x > 0, sin, double, x)", "the branches of `cond` are a tuple of them"),
             (repeated, "while_loop(y < 9, jit(exp), x)", "an equation of a program inside may hold "
              "another program"),
@@ -385,7 +406,7 @@ def grade_all_names(all_names: Callable) -> None:
         result = all_names(program)
         has_inner = len(expected) > len(program.eqns)
         if has_inner and isinstance(result, list) and sorted(result) == sorted(expected):
-            hint = "an equation's own name first, then those of what it holds"
+            hint = "an equation's own name first, then at once those of what it holds"
         expect(result == expected,
                f"for {text} the names are {expected}, and yours are {result!r}\n{hint}")
 
@@ -415,6 +436,10 @@ exercise(
            (_all(among="(value,)"), "a tuple of them"),
            (_all(more="+= [e.primitive.name for e in one.jaxpr.eqns]"), "hold another program"),
            (_all(more="[:0] = all_names(one.jaxpr)"), "own name first"),
+           (_all(more=".extend(()); later += all_names(one.jaxpr)").replace(
+               "names = []", "names, later = [], []").replace(
+               "return names", "return names + later"),
+            "at once those"),
            ("def all_names(jaxpr):\n    return sorted({eqn.primitive.name for eqn in jaxpr.eqns})",
             "in the order of")],
     hints=["a function that goes into what is inside calls itself"])

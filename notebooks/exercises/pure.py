@@ -108,6 +108,9 @@ def grade_alternating(alternating: Callable) -> None:
               (near(result, -np.sum(signs * v)), "the first term is added, the second subtracted"),
               "add the elements at even places, and subtract those at odd ones")
     _stays_pure(alternating, jnp.arange(5.0))
+    few, many = (len(jax.make_jaxpr(alternating)(jnp.ones(n)).eqns) for n in (6, 30))
+    expect(many <= few, f"right, but of 6 numbers the program has {few} equations, and of 30 "
+           f"it has {many}: Python's loop is written out, so use `lax.fori_loop`, or no loop")
 
 
 exercise(
@@ -130,6 +133,9 @@ def alternating(v):
         ("def alternating(v):\n    return v * (1.0 - 2.0 * (jnp.arange(len(v)) % 2))",
          "one number"),
         ("def alternating(v):\n    return jnp.sum(v[::2]) - v[1] - v[3]", "those at odd ones"),
+        ("def alternating(v):\n"
+         "    return sum(s * x for s, x in zip(itertools.cycle([1.0, -1.0]), v))",
+         "is written out"),
     ],
     afterthought="jnp.sum(signs * v) needs no loop at all",
     hints=["an array of signs, made before the loop, has no state",

@@ -244,6 +244,9 @@ def grade_order_of(order_of: Callable) -> None:
            "epoch 0")
     expect(len(orders) > 4, f"epochs 0 to 5 should have 6 orders, and yours have {len(orders)}\n"
            "each epoch should have an order of its own")
+    turned = {order[(k := order.index(0)):] + order[:k] for order in orders}
+    expect(len(turned) > 1, "the orders of epochs 0 to 5 differ only in where they begin: each "
+           "should be drawn anew")
     others = [np.asarray(order_of(random.key(seed), 0, 8)) for seed in (2, 3, 4)]
     expect(not all(near(first, other) for other in others),
            f"{message}, for each of the keys 1 to 4\n"
@@ -259,6 +262,11 @@ def grade_order_of(order_of: Callable) -> None:
                           "the epoch has no value, so it cannot be a number of keys: fold it in")
         agree(f"epoch {epoch} of 8 examples, under jit,", compiled, expected,
               "under jit the order is another one")
+    later = {tuple(np.asarray(traced(key, epoch)).tolist()) for epoch in (999, 10**6, 10**6 + 1)}
+    again = 3 + len(orders) - len(later | orders)
+    expect(again == 0, "epochs 999, 1,000,000 and 1,000,001 should have new orders, and in yours "
+           f"{again} of them has been there before\nthere is no last epoch: a key and any number "
+           "make a new key")
 
 
 exercise(
@@ -275,6 +283,12 @@ def order_of(key, epoch, n):
          "    return random.permutation(random.key(epoch), n)", "another key"),
         ("def order_of(key, epoch, n):\n"
          "    return random.permutation(random.split(key, epoch + 1)[epoch], n)", "fold it in"),
+        ("def order_of(key, epoch, n):\n"
+         "    return random.permutation(random.split(key, 1000)[epoch], n)", "no last epoch"),
+        ("def order_of(key, epoch, n):\n"
+         "    return random.permutation(random.fold_in(key, epoch % 7), n)", "no last epoch"),
+        ("def order_of(key, epoch, n):\n"
+         "    return jnp.roll(random.permutation(key, n), epoch)", "where they begin"),
     ],
     hints=["a key and a number make a key"])
 
@@ -355,6 +369,9 @@ def grade_steps_of(steps_of: Callable) -> None:
     many = np.diff(np.asarray(steps_of(random.key(6), 40)))
     expect((many < 0).any() and (many > 0).any(), message + "it goes in one direction only: normal "
            "steps go both ways")
+    spread = np.var(np.diff(np.asarray(steps_of(random.key(6), 400))))
+    expect(spread < 1.5, message + f"of 400 steps the variance should be about 1, and is "
+           f"{spread:.1f}: these are the steps, and the places are their sums")
     program = jax.make_jaxpr(lambda key: steps_of(key, 8))(random.key(6))
     names = sorted({eqn.primitive.name for eqn in program.eqns})
     expect("scan[" in str(program), f"for {inputs} the program should have a `scan`, and yours has "
@@ -391,6 +408,9 @@ def steps_of(key, count):
         ("def steps_of(key, count):\n    def step(place, key):\n"
          "        return place + random.normal(key), place\n"
          "    return lax.scan(step, 0.0, random.split(key, count))[1]", "give out the new one"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        move = random.normal(key)\n        return place + move, move\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "these are the steps"),
         ("def steps_of(key, count):\n    def step(place, key):\n"
          "        place = place + random.normal(key)\n        return place, place\n"
          "    return lax.scan(step, 0.0, random.split(key, count))", "two things"),

@@ -9,6 +9,8 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax.core import Primitive
+from minijax.core.vmap import BatchTracer
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
 CHAPTER = "07_reverse_derivatives"
@@ -241,6 +243,19 @@ def grade_both_ways(both_ways: Callable) -> None:
               "where is A, the derivative at x?"), what="the first, by jvp,", tolerance=1e-3)
         agree(inputs, result[1], expected, "the cotangents go in at the end: is it c that you pull "
               "back?", what="the second, by vjp,", tolerance=1e-3)
+    inputs = "f(x) = 3 x, of which somebody has said that its transpose is 2 x,"
+    first, second = both_ways(_tripled(), x, t, c)
+    agree(inputs, first, 3 * float(c @ t), "the first is `jvp`'s", what="the first, by jvp,")
+    agree(inputs, second, 2 * float(c @ t), "the test must find that the two differ: the second "
+          "is `vjp`'s", what="the second, by vjp,")
+
+
+def _tripled() -> Callable:
+    """A linear operation with a wrong transpose."""
+    p: Primitive = Primitive(
+        "tripled", impl=lambda x: [3 * x], abstract_eval=lambda x: [x],
+        jvp=lambda xs, ts: ([p.bind(*xs)], [p.bind(*ts)]), transpose=lambda cts, x: [2 * cts[0]])
+    return p.bind
 
 
 _BOTH = "def both_ways(f, x, t, c):\n    return {}, {}"
@@ -257,6 +272,8 @@ def both_ways(f, x, t, c):
            (_BOTH.format(_JVP, f"{_VJP} @ t"), "returns a tuple"),
            (_BOTH.format(_JVP.replace("@", "*"), f"{_VJP}[0] * t"), "each is one number"),
            (_BOTH.format(_JVP, "jax.vjp(f, x)[1](t)[0] @ c"), "the second, by vjp"),
+           (_BOTH.format(_JVP, _JVP), "the two differ"),
+           (_BOTH.format(f"{_VJP}[0] @ t", _JVP), "the first is"),
            (_BOTH.format("c @ f(t)", f"{_VJP}[0] @ t"), "the derivative at x")])
 
 
@@ -265,9 +282,15 @@ def both_ways(f, x, t, c):
 def grade_jacobian(jacobian: Callable) -> None:
     for inputs, results in ((2, 4), (3, 2), (3, 3), (1, 2)):
         w, x = _random(inputs, results, inputs), _random(results, inputs)
+        seen: list[Any] = []
+
+        def f(x: Any, w: Any = w, seen: Any = seen) -> Any:
+            seen.append(x)
+            return jnp.sin(w @ x)
+
         with instead_of(ValueError, "argument to VJP function", "a cotangent has the shape of the "
                         f"result, here of {results} numbers: so how large is the `eye`?"):
-            result = jacobian(lambda x, w=w: jnp.sin(w @ x), jnp.array(x))
+            result = jacobian(f, jnp.array(x))
         expected = np.cos(w @ x)[:, None] * w
         expect(not isinstance(result, tuple) and np.ndim(result) != 3,
                "the function that `vjp` gives returns a tuple: one cotangent for each argument")
@@ -280,6 +303,10 @@ def grade_jacobian(jacobian: Callable) -> None:
               (near(result, expected.T), "rows and columns are exchanged"),
               "row k is what comes back when the cotangent is 1 at k, and 0 elsewhere",
               tolerance=1e-3)
+        expect(not isinstance(getattr(seen[0], "tangent", None), BatchTracer), "the matrix is "
+               "right, but its columns were made forwards, a run for each input")
+        expect(len(seen) == 1, f"the matrix is right, but f was run {len(seen)} times for "
+               f"{results} results: `jax.vjp` runs it once, and its function gives all rows")
 
 
 _JACOBIAN = """
@@ -295,6 +322,9 @@ exercise(
            (_JACOBIAN.format("jax.vmap(back)(jnp.eye(len(out)))"), "returns a tuple"),
            (_JACOBIAN.format("jax.vmap(back)(jnp.eye(len(out)))[0].T"), "a row for each result"),
            (_JACOBIAN.format("back(jnp.ones(len(out)))[0]"), "the shape is (4, 2)"),
+           ("def jacobian(f, x):\n    return jax.jacfwd(f)(x)", "made forwards"),
+           ("def jacobian(f, x):\n    return jnp.stack([jax.grad(lambda x: f(x)[k])(x) "
+            "for k in range(len(f(x)))])", "runs it once"),
            (_JACOBIAN.format("jax.vmap(back)(2 * jnp.eye(len(out)))[0]"), "when the cotangent is")])
 
 

@@ -119,6 +119,8 @@ def grade_commuting_key(commuting_key: Callable) -> None:
     cases += [(name, keys) for name in ("add", "mul") for keys in ([1, 4], [2, 3], [1, 3], [2, 2])]
     cases += [("sin", [a]), ("sin", [b]), ("neg", [a]), *(
         ("where", list(keys)) for keys in itertools.permutations((a, b, c)))]
+    cases += [("add", [_Key("d"), _Key("d")])]  # two that look alike
+    cases += [("add", cases[-1][1][::-1])]
     made = []
     for name, keys in cases:
         inputs = f'commuting_key("{name}", {keys})'
@@ -166,6 +168,8 @@ exercise(
            (_commuting_text(one="frozenset(keys)"), "different operations"),
            (_commuting_text(one="name, tuple(sorted(keys))"), "needs no order"),
            (_commuting_text(one="name, set(keys)"), "key of a dictionary"),
+           (_commuting_text(one="name, tuple(sorted(keys, key=repr))"),
+            "the order does not matter"),
            (_commuting_text(names='("add", "mul", "sub")'), "the order matters"),
            (_commuting_text(one="name, sum(map(hash, keys))"), "their arguments differ"),
            (_commuting_text(two="name, tuple(keys[:1])"), "their arguments differ")],

@@ -317,7 +317,8 @@ exercise("operations_of", chapter=CHAPTER, grade=grade_operations_of, given=_MIN
 
 def grade_waits_for(waits_for: Callable) -> None:
     calls = (1e-6, 1e-2)
-    sizes = ((6, 24), (2e6, 8e6), (2e9, 8e6), (2e7, 4e7), (1e4, 1e3), (0, 1e9))
+    sizes = ((6, 24), (2e6, 8e6), (2e9, 8e6), (2e7, 4e7), (1e4, 1e3), (0, 1e9),
+             (8e8, 1.4e8))
     for (operations, nbytes), call in itertools.product(sizes, calls):
         rate, bandwidth = 1e11, 2e10
         times = {"arithmetic": operations / rate, "memory": nbytes / bandwidth, "the call": call}
@@ -345,6 +346,7 @@ def _waits(one: str = "operations / rate", other: str = "nbytes / bandwidth", ca
 exercise("waits_for", chapter=CHAPTER, grade=grade_waits_for, solution=_waits(),
          wrong=[(_waits(best="min"), "takes"), (_waits(call="0.0"), "the call takes"),
                 (_waits(one="operations", other="nbytes"), "arithmetic takes"),
+                (_waits(call="call - operations / rate"), "the call takes"),
                 (_waits(one="operations / bandwidth", other="nbytes / rate"), "memory takes")])
 
 

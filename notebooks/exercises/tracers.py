@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 import minijax.numpy as jnp
+from minijax import lax
 from minijax.transforms.api import make_jaxpr, vmap
+from minijax.transforms.derivatives import jvp
 from minijax.core import Primitive, ShapedArray, Tracer
 from minijax.errors import UnexpectedTracerError
 from minijax.notebook.checks import agree, exercise, expect, instead_of, shown
@@ -248,9 +250,17 @@ def grade_tally(tally: Callable) -> None:
           what="the result")
     agree("2 * sin(x) at 1", count, 2, (count == 1, "after the first operation, what does the "
           "second one see of its result?"), what="the count")
-    agree("2 * sin(x) at 1, counted once more,", tally(wave)(1.0)[1], 2, "the second call begins "
+    counted = tally(wave)
+    counted(1.0)
+    agree("2 * sin(x) at 1, counted once more,", counted(1.0)[1], 2, "the second call begins "
           "where the first has stopped: let each call have its own trace, and the count with it",
           what="the count")
+
+    def pairs(x: Any) -> Any:
+        return lax.sort((x, 2.0 * x))[0]
+    xs = jnp.arange(3.0)
+    agree("a sort of two arrays together,", tally(pairs)(xs)[1], len(make_jaxpr(pairs)(xs).eqns),
+          "a primitive with two results is applied once", what="the count")
     agree("x + sin(2)", tally(lambda x: x + jnp.sin(2.0))(1.0)[1], 1, "only the sum depends on x; "
           "the sine does not", what="the count")
     agree("a function that gives sin(2), whatever x is,", tally(lambda x: aside)(1.0), (aside, 0),
@@ -270,6 +280,7 @@ exercise(
         ("count = 0\n" + _tally(second="global count; count += 1").replace("trace.count", "count"),
          "begins where"),
         (_tally(wrapped="outs"), "what does the second one see"),
+        (_tally(second="self.count += len(outs)"), "is applied once"),
         (_tally(outs="primitive.bind_list(*values, **params)"), "calls itself"),
         (_tally().replace("trace.value(core.as_value(out)), trace.count",
                             "core.as_value(out), trace.count"), "still a tracer"),
@@ -298,6 +309,11 @@ def grade_peak(peak: Callable) -> None:
     expect(kept is before, f"after {inputs} the global `largest` should be {before!r}, and is a "
            f"{type(kept).__name__}: it still catches a tracer; write nothing there")
     agree(inputs, results, expected)
+    agree(f"the array x = {shown(xs)}", peak(xs), expected, "the larger of the two, element by "
+          "element")
+    agree("x = -2, moving at 1,", jvp(lambda x: peak(x)[1], (-2.0,), (1.0,))[1],
+          np.sin(-2.0) - 2 * np.cos(-2.0), "the larger value should move with x",
+          what="the slope of the larger value")
 
 
 exercise(
@@ -314,6 +330,10 @@ def peak(x):
         ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, max(y, x)", "under vmap"),
         ("def peak(x):\n    y = jnp.sin(x) * x\n    return jnp.maximum(y, x), y * y",
          "comes first"),
+        ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, jnp.max(jnp.maximum(y, x))",
+         "element by element"),
+        ("def peak(x):\n    y = jnp.sin(x) * x\n"
+         "    return y * y, jax.lax.stop_gradient(jnp.maximum(y, x))", "should move with x"),
     ])
 
 
@@ -410,6 +430,7 @@ def grade_spoken(spoken: Callable) -> None:
         return mini.add(mini.cos(3.0), x)
     for f, text, expected in ((wave, "my_wave", ["sin", "mul"]),
                             (aside, "x -> add(cos(3.0), x)", ["add"]),
+                            (lambda x: mini.sin(mini.sin(x)), "x -> sin(sin(x))", ["sin", "sin"]),
                             (lambda x: x, "x -> x", [])):
         with instead_of(TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
                         "error: NumPy was given one of your tracers. Take the values out before "
@@ -424,6 +445,7 @@ def grade_spoken(spoken: Callable) -> None:
                "it in `__init__`")
         expect(result == expected, message + (
             "the cosine is of a number, which does not come from x" if "cos" in result else
+            "an operation stands there as often as it is applied" if expected == ["sin"] * 2 else
             "after the first operation, what does the second one see of its result?"))
 
     def slope(x: Any) -> Any:
@@ -433,6 +455,10 @@ def grade_spoken(spoken: Callable) -> None:
            f"it, and yours is {result}\nthe rules run in the parent: is that your trace?")
     result = mini.vmap(lambda x: mini.mul(x, len(spoken(wave)(x))))(np.array([1.0, 2.0]))
     agree("vmap(lambda x: mul(x, len(spoken(my_wave)(x)))) of [1, 2]", result, [2.0, 4.0])
+    result = mini.vmap(lambda y: mini.mul(y, len(spoken(lambda x: mini.add(mini.sin(y), x))(1.0))))(
+        np.array([1.0, 2.0]))
+    agree("vmap(lambda y: mul(y, len(spoken(lambda x: add(sin(y), x))(1.0)))) of [1, 2]", result,
+          [1.0, 2.0], "the sine is of a tracer of `vmap`, and not of yours: ask `owns`")
 
 
 _NAMES = """
@@ -477,6 +503,10 @@ exercise(
          "the list of the first call"),
         (_names(run="primitive.bind(*args, **params)"), "Take the values"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
+        (_names(note="self.names += [n for n in [primitive.name] if n not in self.names]"),
+         "as often as it is applied"),
+        (_names(more="\n    def concerns(self, primitive, args, params):\n"
+                     "        return any(isinstance(x, Tracer) for x in args)\n"), "ask `owns`"),
     ],
     hints=["`process_primitive` is called for what concerns you: a RuleTrace, what has its tracers",
            "bind the primitive again, on the values; what comes back becomes tracers again"])

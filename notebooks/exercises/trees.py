@@ -43,7 +43,7 @@ def grade_how_many(how_many: Callable) -> None:
         return chance.choice([2.5, jnp.ones(3), jnp.ones((2, 2)), jnp.zeros(()), None, ()])
 
     trees = [{"w": jnp.ones((2, 3)), "b": [jnp.zeros(3), jnp.zeros(())]}, [None, jnp.ones(2)], (),
-             (1.0, jnp.ones(2)), *_nests(leaf)]
+             (1.0, jnp.ones(2)), {"w": jnp.zeros((0, 3)), "b": jnp.ones(2)}, *_nests(leaf)]
     for tree in trees:
         leaves = jax.tree.leaves(tree)
         inputs = f"a tree of the shapes {_shapes(tree)}"
@@ -62,6 +62,7 @@ def grade_how_many(how_many: Callable) -> None:
                f"array of the shape {jnp.shape(result)}: does your sum begin with the first leaf "
                "itself, in place of 0?")
         agree(inputs, result, expected,
+              (any(jnp.size(x) == 0 for x in leaves), "an array may be empty: no number is in it"),
               (near(result, len(leaves)), "that is the number of leaves; how many numbers are in "
                "each?"),
               (near(result, sum(jnp.sum(jnp.asarray(x)) for x in leaves)), "that is the sum of the "
@@ -80,6 +81,8 @@ def how_many(tree):
          "the attributes of an array"),
         ("def how_many(tree):\n    return sum(len(leaf) for leaf in jax.tree.leaves(tree))",
          "its first axis"),
+        ("def how_many(tree):\n    return sum(int(np.prod(np.shape(leaf))) or 1 "
+         "for leaf in jax.tree.leaves(tree))", "may be empty"),
         ("def how_many(tree):\n    return jax.tree.reduce(lambda n, leaf: n + jnp.size(leaf), "
          "tree)", "begin with the first leaf"),
     ],

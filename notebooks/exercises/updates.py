@@ -59,6 +59,9 @@ def grade_framed(framed: Callable) -> None:
                   (near(out, np.ones(shape)), "the inside should stay as it was"),
                   "look at the edges one by one: the first and last row, the first and last "
                   "column")
+    dtype = getattr(framed(jnp.full((3, 3), 7)), "dtype", None)
+    expect(dtype == jnp.int32, f"a matrix of int32 becomes one of {dtype}: it should "
+           "keep its dtype")
 
 
 exercise(
@@ -66,7 +69,7 @@ exercise(
     solution="""
 def framed(x):
     ends = jnp.array([0, -1])
-    return x.at[ends].set(1.0).at[:, ends].set(1.0)
+    return x.at[ends].set(1).at[:, ends].set(1)
 """,
     wrong=[
         ("def framed(x):\n    x.at[0].set(1.0)\n    x.at[-1].set(1.0)\n    return x",
@@ -75,6 +78,8 @@ def framed(x):
         ("def framed(x):\n    x[0] = 1.0\n    return x", "cannot be written to"),
         ("def framed(x):\n    return jnp.ones_like(x)", "stay as it was"),
         ("def framed(x):\n    return jnp.pad(x, 1, constant_values=1.0)", "whole matrix"),
+        ("def framed(x):\n    return jnp.ones(x.shape).at[1:-1, 1:-1].set(x[1:-1, 1:-1])",
+         "keep its dtype"),
     ],
     hints=["an index may be a list of places, as in x.at[jnp.array([0, -1])]"])
 

@@ -51,6 +51,10 @@ def grade_slowly(slowly: Callable) -> None:
                f"expected, and yours is a {type(result).__name__}: stack the results")
         agree(inputs, result, jax.vmap(f, in_axes=in_axes)(*args), (
             any(in_axes), "the examples may lie along another axis than the first"))
+    rows = random.integers(-9, 10, (3, 2)).astype(np.float32)
+    agree(f"f(x) = 2 x, in_axes=(0,) and the rows {shown(rows)}",
+          slowly(lambda x: 2.0 * x, (0,))(rows), 2.0 * rows,
+          "the results of f may be arrays, too: stack them along a new axis")
 
 
 _SLOWLY = """
@@ -83,6 +87,7 @@ def slowly(f, in_axes):
 """,
     wrong=[("def slowly(f, in_axes):\n    return jax.vmap(f, in_axes)", "one call for each"),
            (_slowly(stack="[{call} for i in range(size)]"), "stack the results"),
+           (_slowly(stack="jnp.hstack([{call} for i in range(size)])"), "along a new axis"),
            (_slowly(one="np.take(x, i, axis or 0)"), "goes to each call as it is"),
            (_slowly(one="x if axis is None else x[i]"), "another axis than the first"),
            (_slowly(one="x if axis is None else np.take(x, [i], axis)"), "without the axis")],
@@ -93,7 +98,7 @@ def slowly(f, in_axes):
 # -- seen_shape ------------------------------------------------------------------------------------
 
 def grade_seen_shape(seen_shape: Callable) -> None:
-    for shape in ((5, 7, 2), (3,), (4, 6), (2, 3, 4, 5)):
+    for shape in ((5, 7, 2), (3,), (4, 6), (2, 3, 4, 5), (2, 3, 2)):
         for axis in (*range(len(shape)), *range(-len(shape), 0)):
             result, expected = seen_shape(shape, axis), tuple(np.delete(shape, axis).tolist())
             message = (f"for an array of shape {shape} and axis {axis} the function sees "
@@ -121,6 +126,8 @@ def seen_shape(shape, axis):
            (_SEEN.format("shape"), "the whole batch"),
            (_SEEN.format("[n for k, n in enumerate(shape) if k != axis % len(shape)]"),
             "a shape is a tuple"),
+           ("def seen_shape(shape, axis):\n    rest = list(shape)\n    rest.remove(shape[axis])\n"
+            "    return tuple(rest)", "in their order"),
            (_SEEN.format("tuple(n for n in shape if n != shape[axis])") + "[::-1]", "in their")])
 
 
@@ -165,6 +172,11 @@ def grade_all_pairs(all_pairs: Callable) -> None:
               (np.shape(result) != (n, m), f"{n} x and {m} y make a table of shape {(n, m)}; each "
                "of the two `vmap` maps over one argument, and leaves the other as it is"),
               "f takes x first, then y")
+    points, centres = (jnp.array(random.normal(size=(n, 2)), jnp.float32) for n in (3, 4))
+    expected = np.sum((np.asarray(points)[:, None] - np.asarray(centres)) ** 2, 2)
+    agree("f(x, y) = sum((x - y)²) of 3 points and 4 centres in the plane",
+          all_pairs(lambda x, y: jnp.sum((x - y) ** 2))(points, centres), expected,
+          "f is called with one x and one y, and these may be vectors: `vmap` makes the pairs")
 
 
 exercise(
@@ -177,6 +189,7 @@ def all_pairs(f):
     wrong=[("def all_pairs(f):\n    return jax.vmap(jax.vmap(f, (0, None)), (None, 0))",
             "which `vmap` is the outer one"),
            ("def all_pairs(f):\n    return jax.vmap(f)", "both lists at once"),
+           ("def all_pairs(f):\n    return lambda xs, ys: f(xs[:, None], ys)", "may be vectors"),
            ("def all_pairs(f):\n    return lambda xs, ys: jax.vmap(f, (0, None))(xs, ys[0])",
             "make a table of shape (3, 2)"),
            ("def all_pairs(f):\n    return jax.vmap(jax.vmap(lambda x, y: f(y, x), (None, 0)), "
@@ -238,12 +251,21 @@ def grade_max_p(max_p: Any) -> None:
         agree(inputs, result, np.moveaxis(x, axis, 0).max(1), (
             axis > 0, "where is the axis of the batch when the maximum is taken?"),
             "with one more axis in front, axis k of the example is axis k + 1 of the batch")
+    inputs = f"mini.vmap(lambda table: max_p(table, axes=(1, 0))) of x = {shown(x)}"
+    agree(inputs, mini.vmap(lambda table: max_p(table, axes=(1, 0)))(x), x.max((1, 2)),
+          "each of the axes is one further back")
+    with instead_of(TypeError, "ufunc", "right for one `vmap`. In a second one, the values are "
+                    "tracers of the outer one, which NumPy does not take: bind `max_p`"), \
+            instead_of(TypeError, "Tracer", "right for one `vmap`. In a second one, the values are "
+                       "tracers of the outer one, which NumPy does not take: bind `max_p`"):
+        result = mini.vmap(mini.vmap(lambda row: max_p(row, axes=(0,))))(x)
+    agree(f"vmap of vmap of x = {shown(x)}", result, x.max(2))
 
 
 _GIVEN_MINI = """
 from minijax.notebook.library import library
 library.begin("04")
-from mini import Primitive, bdim_at_front
+from mini import *
 """
 _MAX = """
 def max_batch(axis, values, dims, axes):
@@ -262,7 +284,10 @@ def _max_p(axes: str = "tuple(k + 1 for k in axes)", impl: str = "[np.max(x, axi
 
 exercise(
     "max_p", chapter=CHAPTER, grade=grade_max_p, given=_GIVEN_MINI, solution=_max_p(),
-    wrong=[(_max_p(axes="axes"), "is axis k + 1"), (_max_p(impl="np.max(x, axis=axes)"), "a list"),
+    wrong=[(_max_p(axes="(axes[0] + 1, *axes[1:])"), "each of the axes"),
+           (_max_p().replace("max_p(x, axes=tuple(k + 1 for k in axes))",
+                             "np.max(x, axis=tuple(k + 1 for k in axes))"), "tracers of the outer"),
+           (_max_p(axes="axes"), "is axis k + 1"), (_max_p(impl="np.max(x, axis=axes)"), "a list"),
            (_max_p(impl="[np.min(x, axis=axes)]"), "the largest along"),
            (_max_p(x="values[0]"), "where is the axis"),
            (_max_p(dims="0"), "does not give two lists"), (_max_p(batch="None"), "now the rule")],
@@ -380,6 +405,10 @@ def grade_hypot_p(hypot_p: Any) -> None:
             (None in dims, "what is the same for all must be repeated for each example"),
             "say of the result where its axis is", what="the result, its axis brought to the "
                                                         "front,")
+    with instead_of(TypeError, "ufunc", "right for one `vmap`. In a second one, the values are "
+                    "tracers of the outer one, which NumPy does not take: bind `hypot_p`"):
+        result = mini.vmap(mini.vmap(lambda x, y: hypot_p(x, y)))(x, y)
+    agree("vmap of vmap", result, np.hypot(x, y))
 
 
 _HYPOT = """
@@ -400,6 +429,7 @@ def _hypot(condition: str = "dims[0] == dims[1]", stays: str = "[dims[0]]") -> s
 exercise(
     "hypot_p", chapter=CHAPTER, grade=grade_hypot_p, given=_GIVEN_MINI, solution=_hypot(),
     wrong=[(_hypot(condition="False"), "no axis moves"),
+           (_hypot().replace("hypot_p(*", "np.hypot(*"), "tracers of the outer one"),
            (_hypot(condition="True"), "at different places"),
            (_hypot(condition="dims[0] == dims[1] or None in dims"), "has no axis"),
            (_hypot(condition="dims[0] == dims[1] or None in dims",

@@ -26,7 +26,8 @@ def grade_causal_weights(causal_weights: Callable) -> None:
     random = np.random.default_rng(2)
     tables = [*(random.normal(size=(n, n)).round(1) for n in (3, 1, 4)),
               np.array([[1000.0, 3.0], [2.0, 1.0]]), np.array([[3.0, 1000.0], [2.0, 1.0]]),
-              np.array([[-50.0, 0.0], [-60.0, -60.0]])]
+              np.array([[-50.0, 0.0], [-60.0, -60.0]]),
+              np.array([[-3000.0, 0.0], [-3000.0, -3001.0]])]
     for fits in tables:
         n = len(fits)
         expected = np.zeros((n, n))
@@ -57,6 +58,8 @@ exercise("causal_weights", chapter=CHAPTER, grade=grade_causal_weights,
          wrong=[(_WEIGHTS.format("jax.nn.softmax(fits)"), "looks at the future"),
                 (_WEIGHTS.format("jnp.where(past, jax.nn.softmax(fits), 0.0)"), "add up to 1"),
                 (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, 0.0))"), "minus infinity"),
+                (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, -1000.0))"),
+                 "looks at the future"),
                 (_WEIGHTS.format("jnp.exp(fits) * past / (jnp.exp(fits) * past).sum(1, "
                                  "keepdims=True)"), "is infinity"),
                 (_WEIGHTS.format("jnp.tril(jax.nn.softmax(fits)) / jnp.tril(jax.nn.softmax(fits))"
