@@ -205,11 +205,12 @@ class _Call:
 
     def refuse_varying(self) -> None:
         """Refuse results that vary, by their types, along axes that their specs do not name."""
-        which, lines = tree_util.tree_leaves_with_path(self.out_specs), []
-        for spec, vma in zip(self.specs, self.vma, strict=True):
+        paths = tree_util.flatten_axes("out_specs", self.flat.out_tree, tree_util.tree_map_with_path(
+            lambda path, _: tree_util.keystr(path), self.out_specs))
+        lines = []
+        for path, spec, vma in zip(paths, self.specs, self.vma, strict=True):
             rest = [name for name in self.mesh.axis_names if name not in spec.mesh_axes()]
             if varying := [name for name in rest if name in vma and name in self.sizes]:
-                path = next((tree_util.keystr(p) for p, other in which if other is spec), "")
                 meant = f"replicated across mesh axis '{rest[0]}', but could not infer " \
                         "replication over any axes"
                 if len(rest) > 1:
@@ -218,7 +219,7 @@ class _Call:
                         for names in (spec.mesh_axes(), varying, vma))
                     meant = (f"only varying across mesh axes {need} and not {differ}, but it was "
                              f"inferred to be possibly varying over {got}")
-                lines.append(f"out_specs{path} is {spec} which implies that the corresponding "
+                lines.append(f"out_specs{path or ''} is {spec} which implies that the corresponding "
                              f"output value is {meant}")
         if lines:
             bullets = lines if len(lines) == 1 else [f"* {line}" for line in lines]

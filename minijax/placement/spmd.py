@@ -24,7 +24,7 @@ from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDev
 from minijax.placement.processes import check_same_program, is_here, own_engine
 from minijax.placement.sharding_propagation import out_shardings, spec_of
 from minijax.transforms.compiled import executable, is_interpreted
-from minijax.util import caches, context, lazily
+from minijax.util import context, lazily
 
 
 class Blocks:
