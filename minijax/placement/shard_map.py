@@ -209,9 +209,8 @@ class _Call:
 
     def refuse_varying(self) -> None:
         """Refuse results that vary, by their types, along axes that their specs do not name."""
-        paths = tree_util.flatten_axes("out_specs", self.flat.out_tree, tree_util.tree_map_with_path(
-            lambda path, _: tree_util.keystr(path), self.out_specs))
-        lines = []
+        paths = tree_util.tree_map_with_path(lambda path, _: tree_util.keystr(path), self.out_specs)
+        paths, lines = tree_util.flatten_axes("out_specs", self.flat.out_tree, paths), []
         for path, spec, vma in zip(paths, self.specs, self.vma, strict=True):
             rest = [name for name in self.mesh.axis_names if name not in spec.mesh_axes()]
             if varying := [name for name in rest if name in vma and name in self.sizes]:
@@ -223,8 +222,8 @@ class _Call:
                         for names in (spec.mesh_axes(), varying, vma))
                     meant = (f"only varying across mesh axes {need} and not {differ}, but it was "
                              f"inferred to be possibly varying over {got}")
-                lines.append(f"out_specs{path or ''} is {spec} which implies that the corresponding "
-                             f"output value is {meant}")
+                lines.append(f"out_specs{path or ''} is {spec} which implies that the "
+                             f"corresponding output value is {meant}")
         if lines:
             bullets = lines if len(lines) == 1 else [f"* {line}" for line in lines]
             raise self._error(

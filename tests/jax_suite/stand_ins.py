@@ -173,3 +173,6 @@ def install(folder: Path) -> None:
     checkout = folder
     finder.install()
     sys.meta_path.insert(0, Finder())
+    experimental: Any = importlib.import_module("jax.experimental")
+    for name in ("primal_tangent_dtype",):  # public names that tests import and few cases use
+        setattr(experimental, name, Missing(f"jax.experimental.{name}"))
