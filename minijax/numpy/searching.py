@@ -67,7 +67,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
     return _select_first_true([*map(stood_for, condlist)],
-                              promote_dtypes(*map(stood_for, choicelist), default))
+                              promote_dtypes(*map(stood_for, [*choicelist, default])))
 
 
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
