@@ -5,6 +5,9 @@ import pytest
 
 import minijax as jax
 from minijax import lax, numpy as jnp
+from tests.public import TABLE
+from tests.public.draw import Draw
+from tests.test_public_functions import function_of, value
 
 NAN = "jnp.array([1 + 1j, 0, complex(0, jnp.nan), complex(jnp.nan, 1), 1 + 1j])"
 REPEATED = "jnp.array([1, 1, 9, -1, 2])"
@@ -143,3 +146,25 @@ def test_eigenvectors_belong_to_the_matrix_with_the_numbers_above_its_diagonal()
     values, vectors = jax.scipy.linalg.eigh_tridiagonal(d, e)
     whole = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
     np.testing.assert_allclose(whole @ vectors, vectors * values, atol=1e-5)
+
+
+class Wrapped:
+    """An object that stands for an array."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __jax_array__(self):
+        return jnp.asarray(self.x)
+
+
+def test_what_stands_for_an_array_is_taken_as_that_array():
+    others = set()
+    for module in ("numpy", "numpy.linalg", "numpy.fft"):
+        for name, make in TABLE[module].items():
+            f, case = function_of(jax, module, name), make(Draw(f"{module}.{name} 0"))
+            plain, wrapped = (value(jax, f, case, case.with_arrays(xs)) for xs in (
+                case.arrays(), [*map(Wrapped, case.arrays())]))
+            if str(plain) != str(wrapped):
+                others.add(f"{module}.{name}")
+    assert not others

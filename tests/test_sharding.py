@@ -5,6 +5,7 @@ import importlib
 import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -181,6 +182,24 @@ printed(lambda: jax.debug.visualize_array_sharding(e, use_color=False))
 printed(lambda: jax.debug.visualize_sharding((64, 64), S, use_color=False))
 printed(lambda: jax.debug.visualize_sharding((8, 2), NamedSharding(auto, P()), use_color=False))
 printed(lambda: jax.debug.visualize_sharding((8, 8, 8), S))
+P('x', 'y') is P('x', 'y'), P((), 'x') is P(None, 'x'), Mesh(jax.devices(), 'i') is bare
+Mesh(jax.devices(), 'i') is Mesh(jax.devices(), 'i'), pickle.loads(pickle.dumps(P('x'))) is P('x')
+P('x', unreduced={'y'}) + ('z',)
+('z',) + P('x', reduced={'y'})
+rows.check_compatible_aval(())
+[f(a).sharding for f in (jnp.flip, jnp.sort, lambda x: jnp.cumsum(x, 0), lambda x: x.at[1].set(2.))]
+make_array((2,), PAIR, [jax.device_put(X[0, :1], d) for d in FEW[2:]])
+make_array((2,), PAIR, [jax.device_put(X[0, :1], FEW[0])] * 2)
+make_array((2,), PAIR, [jax.device_put(X[d.id, :1], d) for d in FEW[1::-1]])
+[x.devices() for x in jax.value_and_grad(to_other)(jax.device_put(2., FEW[2]))]
+[x.devices() for x in jax.jvp(to_other, (1.,), (2.,))]
+jax.grad(lambda x: jax.device_put(x, S).sum())(jax.device_put(X, FEW[3])).sharding
+jax.vmap(to_other)(X).devices(), jax.linearize(to_other, 1.)[1](2.).devices()
+inside(mesh, lambda: str(lax.reduce_sum(e, [0], out_sharding=P(None, unreduced={'x'}))))
+jax.ShapeDtypeStruct((8, 2), 'float32', sharding=S).update(shape=(4, 2), dtype='int8')
+jax.pmap(double, devices=jax.devices()[::-1])(jax.pmap(double)(X)).addressable_data(0)
+shard_map(lambda n, x: x.reshape(n), (None, P('x')), P('x'))((4, 1), X)
+jax.grad(lambda x: shard_map(lambda x: summed(x) ** 2, P(), P())(x).sum())(one)
 """.strip().splitlines()
 
 
@@ -209,6 +228,10 @@ def namespace(jax, jnp):
         x = jnp.ones((8, 2))
         return f(x), x.is_deleted()
 
+    summed = jax.custom_vjp(lambda x: jax.lax.psum(x, "x"))
+    summed.defvjp(lambda x: (jax.lax.psum(x, "x"), x),
+                  lambda x, g: (g * jnp.cos(x) * jax.lax.axis_size("x"),))
+
     def thrice(f, *args):
         return [f(*args).sharding for _ in range(3)]
     return {
@@ -218,6 +241,10 @@ def namespace(jax, jnp):
         "create_device_mesh": mesh_utils.create_device_mesh,
         "P": P, "jax": jax, "jnp": jnp, "np": np, "lax": jax.lax, "mesh": mesh,
         "auto": auto, "line": jax.make_mesh((4,), ("i",)), "X": X, "S": S, "inside": inside,
+        "to_other": lambda x: jax.device_put(x, jax.devices()[1]),
+        "make_array": jax.make_array_from_single_device_arrays, "pickle": pickle,
+        "summed": summed, "FEW": jax.devices()[:4],
+        "PAIR": NamedSharding(jax.sharding.Mesh(jax.devices()[:2], "i"), P("i")),
         "printed": printed, "donated": donated, "double": lambda x: x * 2, "one": jnp.ones(3),
         "OF_MESH": NamedSharding(mesh.abstract_mesh, P("x")),
         "OF_AUTO": NamedSharding(auto.abstract_mesh, P("x")),

@@ -550,12 +550,17 @@ def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: i
 
 def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
                out_avals: Sequence[ShapedArray], **printed: Any) -> Outs:
+    if not checks_vma(axis) and all(d is None for d in dims):
+        printed |= {"bwd": bwd, "num_residuals": num_residuals, "out_avals": out_avals}
+        return custom_lin_p.bind(*args, **printed), [None] * len(out_avals)
     out_dims = _typed_dims(axis, out_avals) if checks_vma(axis) else [0] * len(out_avals)
 
     @functools.wraps(bwd)
     def bwd_batched(*values: Any) -> list:
-        cts = _batched(bwd, axis, [*dims[:num_residuals], *out_dims], [])(*values)
-        return [_unbatched(ct, d, axis) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
+        ct_dims: list[Dim] = []
+        cts = _batched(bwd, axis, [*dims[:num_residuals], *out_dims], ct_dims)(*values)
+        return [ct if own is None else _unbatched(ct, d, axis)
+                for ct, own, d in zip(cts, ct_dims, dims[num_residuals:], strict=True)]
     avals = tuple(with_axis(a, d, axis.size, axis.name)
                   for a, d in zip(out_avals, out_dims, strict=True))
     outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals,
@@ -575,8 +580,15 @@ def _unbatched(ct: Any, dim: Dim, axis: Axis) -> Any:
     return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
 
 
+class CustomLin(Primitive):
+    """Its transpose calls Python, which may use the axes around it."""
+
+    def calls_python(self, params: Params) -> bool:
+        return True
+
+
 # The derivative of a custom_vjp function: a linear primitive that has only a transpose.
-custom_lin_p = Primitive(
+custom_lin_p = CustomLin(
     "custom_lin",
     impl=_no_forward,
     abstract_eval=lambda *_, out_avals, **__: list(out_avals),

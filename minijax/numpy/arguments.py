@@ -358,7 +358,7 @@ def diagonal_offset(k: Any) -> Any:
     if is_traced_index(k):
         return k
     try:
-        return operator.index(k)
+        return operator.index(core.stood_for(k))
     except TypeError:
         raise ValueError(f"k must be a scalar integer; got {k}") from None
 

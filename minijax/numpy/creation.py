@@ -205,17 +205,19 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Args:
       x: an object with ``__dlpack__`` and ``__dlpack_device__``.
       device: the device of the result; by default that of `x`.
-      copy: True copies on a GPU, too.
+      copy: True copies on a GPU, too; False shares memory of the host, which must not be changed
+        afterwards.
 
     Raises:
       BufferError: for a device, strides or a dtype that cannot be taken.
+      ValueError: for memory of the host that cannot be shared, with `copy=False`.
 
     >>> from_dlpack(np.arange(2, dtype="int32"))
     Array([0, 1], dtype=int32)
     """
     values = interchange.from_dlpack(x)
     if isinstance(values, np.ndarray):
-        return asarray(values)
+        return asarray(values) if copy is not False else interchange.shared(values)
     return _narrowed(interchange.copied(values) if copy else values)
 
 

@@ -201,6 +201,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
+    multi_index = [*map(core.stood_for, multi_index)]
     indices = as_arrays("ravel_multi_index", *multi_index)
     dtype = dtype or (result_dtype(*multi_index)[0] if indices else dtypes.default_int_dtype())
     for each in (*(x.dtype for x in indices), np.dtype(dtype)):

@@ -217,6 +217,8 @@ def _meaning(item: Any) -> tuple[str, Any]:
     if isinstance(item, str):
         raise TypeError(f"JAX does not support string indexing; got idx={item!r}")
     if not isinstance(item, (Array, np.ndarray, float, complex, np.generic)):
+        if hasattr(item, "__jax_array__"):
+            as_value(item)  # raises
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and "
                          f"integer or boolean arrays are valid indices. Got {item}")
     dtype = item.dtype if hasattr(item, "dtype") else np.dtype(type(item))

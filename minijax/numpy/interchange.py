@@ -215,7 +215,7 @@ def cuda_array_interface(x: Any) -> dict[str, Any]:
       AttributeError: for other arrays, and for bfloat16, for which it has no type.
     """
     if not isinstance(x, DeviceArray) or not isinstance(x.device, CudaDevice):
-        raise AttributeError("only arrays on a CUDA device have __cuda_array_interface__")
+        raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
     display.check_no_keys(x)
     if x.dtype not in CODES or x.dtype == BFLOAT16:
         raise AttributeError(f"__cuda_array_interface__ has no type for {x.dtype}; try DLPack")
@@ -226,6 +226,23 @@ def cuda_array_interface(x: Any) -> dict[str, Any]:
 
 
 # ── Import ───────────────────────────────────────────────────────────────────────────────────
+
+def shared(values: np.ndarray) -> Array:
+    """An array in this memory of the host.
+
+    Raises:
+      ValueError: where it must be copied, as it is not aligned, in another order, or narrowed.
+    """
+    aval = core.get_aval(values)
+    why = ("is not aligned to 64 bytes" if values.ctypes.data % 64 else
+           "is not in row-major order" if not values.flags.c_contiguous else
+           f"has {values.dtype} and not {aval.dtype}" if values.dtype != aval.dtype else "")
+    if why:
+        raise ValueError("Specified input which requires a copy since the source data buffer "
+                         f"{why}.  However copy=False. Set copy=True or copy=None to perform the "
+                         "requested operation.")
+    return ArrayImpl(values.view(), aval)
+
 
 def from_dlpack(x: Any) -> Any:
     """The array of an object with `__dlpack__`: NumPy's on the host; on a GPU it shares memory.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, stood_for
 from minijax.numpy import reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays, choose,
                                      broadcast_to_shape, canonical_axis, check_arraylike,
@@ -268,7 +268,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
         return _index_along(a, nonzero(mask, size=size - indices.size)[0], axis)
     if not isinstance(obj, slice):
         check_arraylike("delete", arr, obj)
-        obj = static_value(obj, "'obj' argument of jnp.delete")
+        obj = static_value(stood_for(obj), "'obj' argument of jnp.delete")
         if obj.dtype.kind not in "iub":
             raise ValueError(f"np.delete(arr, obj): got obj.dtype={obj.dtype}; must be integer or "
                              "bool.")

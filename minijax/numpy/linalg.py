@@ -87,6 +87,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     >>> multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))]).shape
     (2, 1)
     """
+    arrays = as_arrays("multi_dot", *arrays)
     axes = [[k, k + 1][:x.ndim] if k else [0, 1][-x.ndim:] for k, x in enumerate(arrays)]
     _check_promotion(*arrays)
     return contractions.einsum(*itertools.chain(*zip(arrays, axes, strict=True)),

@@ -164,6 +164,13 @@ class _Methods:
                              f"{[namespace.__array_api_version__]}")
         return namespace
 
+    @property
+    def __numpy_dtype__(self: Any) -> np.dtype:
+        errors.warn("Implicit conversion of an array to a dtype is deprecated; rather than "
+                    "dtype=arr use dtype=arr.dtype. In the future this will result in an error.",
+                    DeprecationWarning)
+        return self.dtype
+
     def __bool__(self: Any) -> bool:
         if self.size == 0:
             raise ValueError("The truth value of an empty array is ambiguous. Use "

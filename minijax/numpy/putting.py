@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, stood_for
 from minijax.numpy import arguments
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
@@ -203,6 +203,7 @@ def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: Any) -> Array:
     >>> apply_over_axes(sum, np.ones((2, 3)), [0, 1])
     Array([[6.]], dtype=float32)
     """
+    a = stood_for(a)
     for axis in axes:
         result = func(a, axis)
         result = result if result.ndim == a.ndim else lax.expand_dims(result, (axis % a.ndim,))

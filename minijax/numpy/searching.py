@@ -66,7 +66,8 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
     if not len(condlist):
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
-    return _select_first_true(condlist, promote_dtypes(*choicelist, default))
+    return _select_first_true([*map(stood_for, condlist)],
+                              promote_dtypes(*map(stood_for, [*choicelist, default])))
 
 
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
@@ -81,7 +82,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
     Array([2., 1.], dtype=float32)
     """
     # JAX: a switch for each element; here all functions run, and `where` chooses.
-    condlist, functions = list(condlist), list(funclist)
+    condlist, functions = list(map(stood_for, condlist)), list(funclist)
     if len(functions) not in (len(condlist), len(condlist) + 1):
         raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
                          f"{len(condlist) + 1} functions are expected; got {len(functions)}")

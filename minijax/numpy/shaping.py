@@ -341,6 +341,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
     """
     axis = static_axes("roll", axis)
     refuse_mask(shift)
+    shift = stood_for(shift)
     if axis is None:
         return lax.reshape(roll(lax.reshape(a, (a.size,)), shift, 0), a.shape)
     axes = [canonical_axis(each, a.ndim) for each in (axis if np.iterable(axis) else [axis])]

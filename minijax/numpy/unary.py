@@ -347,6 +347,7 @@ def iscomplexobj(x: Any) -> bool:
     >>> iscomplexobj(1j), iscomplexobj(1.0)
     (True, False)
     """
+    x = core.stood_for(x)
     if hasattr(x, "dtype"):
         return x.dtype.kind == "c"
     if isinstance(x, list | tuple):

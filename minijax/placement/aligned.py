@@ -76,6 +76,18 @@ class Aligned:
         return [self.joined(Block(x, self.layout(axes, cut)), use)
                 for x, axes, use in zip(outs, self.outs, self.uses, strict=True)]
 
+    def kept(self) -> list[Layout]:
+        """The layouts of the results with the axes, too, along which operands are cut that the
+        operation needs whole, where a result has an axis of the same size.
+        """
+        out = [list(self.layout(axes, self.cut)) for axes in self.outs]
+        for layout, v in zip(out, self.eqn.outvars, strict=True):
+            for block, x, taken in zip(self.blocks, self.eqn.invars, self.layouts, strict=True):
+                for d, names in enumerate(block.layout if x.aval.shape == v.aval.shape else ()):
+                    if not (taken[d] or layout[d] or {*names} & {*itertools.chain(*layout)}):
+                        layout[d] = names
+        return list(map(tuple, out))
+
     @property
     def reduced(self) -> list[tuple[str, Names]]:
         """The operations that join the results of ranks, and along which mesh axes."""

@@ -6,6 +6,7 @@ In JAX: `jax/_src/xla_bridge.py`, `jax/_src/api.py`.
 
 import platform
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,11 @@ from minijax.placement.devices import (CPU, Device, DeviceArray, first_here, kin
                                        kind_named, put)
 from minijax.placement.eager_dispatch import default_device, named
 from minijax.placement.resharding import canonicalize_sharding, shard_value
-from minijax.placement.named_sharding import Sharding, SingleDeviceSharding, is_sharded
+from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
+                                              is_sharded)
+from minijax.core import Params, Primitive
 from minijax.core.tracing import check_arg
+from minijax.primitives import ad_util, layouts
 from minijax.util import lazily
 
 _NO_GPU = ("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
@@ -159,6 +163,9 @@ def _put(x: Any, place: Any, kind: type) -> Any:
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
     if is_sharded(x) and x.sharding == place:
         return x
+    if isinstance(x, core.Tracer) and place is not None and (
+            x._concrete() is not None or not isinstance(place, NamedSharding)):
+        return _put_tracer(x, place)
     if isinstance(place, Sharding) and not isinstance(place, SingleDeviceSharding):
         if 1 < len({device.process_index for device in place.device_set}) == process_count():
             _check_equal_everywhere(x, kind)
@@ -176,6 +183,43 @@ def _put(x: Any, place: Any, kind: type) -> Any:
         out._committed = True
     return out
 
+
+def _put_tracer(x: core.Tracer, place: Any) -> Any:
+    """A tracer's value with a sharding; the cotangent returns to where its value is committed."""
+    sharding = place if isinstance(place, Sharding) else SingleDeviceSharding(
+        named(place) or default_device())
+    sharding.check_fits(x.aval, evenly=False)
+    value = x._concrete()
+    src = value.sharding if value is not None and value._committed else None
+    return device_put_p.bind(x, device=sharding, src=src)
+
+
+class DevicePut(Primitive):
+    """Evaluated, it moves the array; a program runs on the devices of its arguments."""
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[core.ArrayImpl]:
+        [x], where = args, params["device"]
+        if where is not None:
+            return [_put(x, where, type(x))]
+        on_host = core.ArrayImpl(x._buffer, x.aval) if isinstance(x, DeviceArray) else x
+        return [put(on_host, default_device())]
+
+
+device_put_p: Primitive = DevicePut(
+    "device_put",
+    impl=lambda x, *, device, src: [x.copy()],
+    abstract_eval=lambda x, *, device, src: [x],
+    jvp=ad_util.linear(0),
+    transpose=ad_util.transposed(
+        lambda ct, x, *, device, src: device_put_p.bind(ct, device=src, src=device)),
+    batch=lambda axis, args, dims, *, device, src: ([device_put_p.bind(
+        *args, **{name: where if None in (where, dims[0]) else where.with_axis(dims[0])
+                  for name, where in (("device", device), ("src", src))})], dims),
+    program=lambda x, *, device, src: x,
+    sharding=lambda ins, outs, **_: layouts.elementwise(ins, outs),
+    handles_keys=True,
+    examples=lambda: [core.Example((np.array([0.5, -1.0], np.float32),),
+                                   {"device": SingleDeviceSharding(CPU), "src": None})])
 
 _assert_equal = lazily.later("minijax.placement.gathering", "assert_equal")
 

@@ -10,14 +10,24 @@ import collections
 import enum
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from minijax import config
 from minijax.placement.devices import CPU, kind_in_use
 from minijax.transforms.arguments import Sentinel
+from minijax.util import caches
+
+T = TypeVar("T")
+
+
+@caches.remembered(maxsize=4096)
+def interned(x: T) -> T:
+    """One object for equal ones."""
+    return x
 
 
 class ByValue:
@@ -68,8 +78,14 @@ class PartitionSpec(ByValue):
 
     UNCONSTRAINED: ClassVar[Any] = Sentinel("UNCONSTRAINED")
 
-    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
-        self.partitions = tuple(map(_canonical, partitions))
+    def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
+                ) -> PartitionSpec:
+        new: Any = super().__new__(cls)
+        new._set_parts(tuple(map(_canonical, partitions)), unreduced, reduced)
+        return interned(new)
+
+    def _set_parts(self, partitions: tuple, unreduced: Any, reduced: Any) -> None:
+        self.partitions = partitions
         for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
             if not isinstance(axes, frozenset | set):
                 raise TypeError(f"{name} argument of PartitionSpec should of type `frozenset` or "
@@ -126,12 +142,23 @@ class PartitionSpec(ByValue):
         return self.partitions[place]
 
     def __add__(self, other: Any) -> PartitionSpec:
-        more = other if isinstance(other, PartitionSpec) else PartitionSpec()
+        if not isinstance(other, tuple | PartitionSpec):
+            raise NotImplementedError(f"{type(other).__name__} is neither a tuple nor a spec")
+        more = other if isinstance(other, PartitionSpec) else self._plain(other, "add")
         return PartitionSpec(*self, *other, unreduced=self.unreduced | more.unreduced,
                              reduced=self.reduced | more.reduced)
 
     def __radd__(self, other: Any) -> PartitionSpec:
-        return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
+        self._plain(other, "radd")
+        return PartitionSpec(*other, *self)
+
+    def _plain(self, other: tuple, method: str) -> PartitionSpec:
+        """A tuple of partitions as a spec, to be added to one that has no sets."""
+        for name in ("unreduced", "reduced"):
+            if getattr(self, name):
+                raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has "
+                                f"{name} in `__{method}__` of PartitionSpec.")
+        return PartitionSpec(*other)
 
     def __reduce__(self) -> tuple:
         return _spec_of, self._parts()
@@ -286,7 +313,12 @@ class Mesh(_Grid):
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
     """
 
-    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        new: Any = super().__new__(cls)
+        new._set_devices(devices, axis_names, axis_types)
+        return interned(new)
+
+    def _set_devices(self, devices: Any, axis_names: Any, axis_types: Any) -> None:
         self.devices = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if self.devices.ndim != len(names) and None not in names:
@@ -335,13 +367,19 @@ class Mesh(_Grid):
     def _parts(self) -> tuple:
         return *super()._parts(), tuple(self.devices.flat)
 
+    def __reduce__(self) -> tuple:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
     def __enter__(self) -> Mesh:
-        self._entered = [*getattr(self, "_entered", ()), current(self)]
-        self._entered[-1].__enter__()
+        held = current(self)
+        held.__enter__()
+        _entered.set((*_entered.get(), held))
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._entered.pop().__exit__(*error)
+        *outer, held = _entered.get()
+        _entered.set(tuple(outer))
+        held.__exit__(*error)
 
     def __str__(self) -> str:
         return f"Mesh({', '.join(filter(None, [self._axes(), self._types()]))})"
@@ -351,6 +389,7 @@ class Mesh(_Grid):
         return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
 
 
+_entered: ContextVar[tuple] = ContextVar("minijax_meshes_entered", default=())
 EMPTY = Mesh(np.empty((), object), ())
 current = config.mesh
 

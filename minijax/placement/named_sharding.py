@@ -121,9 +121,10 @@ class Sharding:
           ValueError: when it has.
         """
         if len(self.spec) > len(aval_shape):
+            for_scalars = "" if aval_shape else " For scalars the PartitionSpec should be P()"
             raise ValueError(f"Sharding {self} is only valid for values of rank at least "
                              f"{len(self.spec)}, but was applied to a value of rank "
-                             f"{len(aval_shape)}.")
+                             f"{len(aval_shape)}.{for_scalars}")
 
     def check_fits(self, aval: Any, what: str = "device_put args", evenly: bool = True) -> None:
         """Refuse an array that cannot have this sharding; inside of `jit` shards may be uneven.
@@ -250,6 +251,17 @@ def struct_like(struct: type, x: Any) -> Any:
     is_placed = not isinstance(x, core.Tracer) and getattr(x, "committed", True)
     sharding = getattr(x, "sharding", None) if is_placed else None
     return struct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+
+
+def updated_struct(struct: Any, **changes: Any) -> Any:
+    """`ShapeDtypeStruct.update`: the same structure with some of its parts replaced.
+
+    >>> import minijax
+    >>> minijax.ShapeDtypeStruct((2, 3), "float32").update(shape=(4,))
+    ShapeDtypeStruct(shape=(4,), dtype=float32)
+    """
+    parts = {name: getattr(struct, name) for name in ("shape", "dtype", "sharding", "weak_type")}
+    return type(struct)(**{name: changes.get(name, value) for name, value in parts.items()})
 
 
 def sharding_of_struct(sharding: Any) -> Any:

@@ -6,6 +6,7 @@ In JAX: the parameter is in each function; `jax/_src/debugging.py`.
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,8 +36,20 @@ def exported(module: str) -> Callable[[str, Any], Any]:
     def export(name: str, value: Any) -> Any:
         takes = inspect.isfunction(value) and not tracebacks.is_boundary(value) and (
             name in names or "out_sharding" in inspect.signature(value).parameters)
-        return _with_out_sharding(value) if takes else prepared.exported(name, value)
+        out = _with_out_sharding(value) if takes else prepared.exported(name, value)
+        is_alias = module == "minijax.numpy" and inspect.isfunction(out) and out.__name__ != name
+        return _renamed(out, name) if is_alias else out
     return export
+
+
+def _renamed(fun: Any, name: str) -> Any:
+    """The same function under another name, as JAX has `abs` and `absolute`."""
+    copy: Any = types.FunctionType(fun.__code__, fun.__globals__, name, fun.__defaults__,
+                                   fun.__closure__)
+    functools.update_wrapper(copy, fun)
+    copy.__name__ = copy.__qualname__ = name
+    copy.__kwdefaults__ = fun.__kwdefaults__
+    return copy
 
 
 @functools.cache

@@ -65,6 +65,7 @@ def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout | None
         uses = partitioner.uses_of_inputs(closed, known, layouts_out)
         known = [use if layout is None else layout
                  for layout, use in zip(layouts_in, uses, strict=True)]
+    layouts_out = layouts_out or partitioner.kept(closed, known)
     program, layouts = partitioner.program(closed, known, layouts_out)
     gathers = list(dict.fromkeys(partitioner.gathers_of[program]))
     if sharp_bits.value:
@@ -83,10 +84,18 @@ def report_gather(gather: Gather) -> None:
 
 
 class Record(NamedTuple):
-    """One run over a program: the layouts of its values, and those in which equations took them."""
+    """One run over a program: the layouts of its values, those in which equations took them, and
+    those that results keep.
+    """
 
     layouts: dict[Var, Layout]
     taken: dict[JaxprEqn, tuple[list[Layout], Aligned | None]]
+    kept: dict[Var, Layout]
+
+
+# A program over blocks; the layouts of its results; those in which inputs are used; those that its
+# results would keep.
+Staged = tuple[ClosedJaxpr, list[Layout], list[Layout], list[Layout]]
 
 
 class Partitioner(Moves):
@@ -94,9 +103,9 @@ class Partitioner(Moves):
 
     def __init__(self, grid: Grid):
         super().__init__(grid)
-        self._programs: dict[Any, tuple[ClosedJaxpr, list[Layout], list[Layout]]] = {}
+        self._programs: dict[Any, Staged] = {}
         self.gathers_of: dict[ClosedJaxpr, list[Gather]] = {}
-        self.record = Record({}, {})
+        self.record = Record({}, {}, {})
         self.uses: dict[Var, Layout] = {}
 
     # ── Programs ─────────────────────────────────────────────────────────────────────────────
@@ -105,14 +114,14 @@ class Partitioner(Moves):
                 layouts_out: Sequence[Layout | None] | None = None
                 ) -> tuple[ClosedJaxpr, list[Layout]]:
         """A program over blocks, and the layouts of its results."""
-        program, layouts, _ = self._partitioned(closed, layouts_in, layouts_out)
+        program, layouts, *_ = self._partitioned(closed, layouts_in, layouts_out)
         return self.joined(program), layouts
 
     def loop_body(self, body: ClosedJaxpr, layouts_in: Sequence[Layout],
                   layouts_out: Sequence[Layout | None], num_consts: int, num_carry: int,
                   sums_after: bool) -> tuple[ClosedJaxpr, list[Layout], list[Names]]:
         """The same of a loop's body; and along which mesh axes its results are summed after it."""
-        program, layouts, _ = self._partitioned(body, layouts_in, layouts_out)
+        program, layouts, *_ = self._partitioned(body, layouts_in, layouts_out)
         own, names = (with_own_sums(program, layouts, num_consts, num_carry) if sums_after else
                       (program, []))
         self.gathers_of[own] = self.gathers_of[program]
@@ -127,12 +136,15 @@ class Partitioner(Moves):
     def uses_of_inputs(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
                        layouts_out: Sequence[Layout | None] | None) -> list[Layout]:
         """The layout in which the program uses each input, if it is one; else its own."""
-        *_, uses = self._partitioned(closed, layouts_in, layouts_out)
-        return uses
+        return self._partitioned(closed, layouts_in, layouts_out)[2]
+
+    def kept(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout]) -> list[Layout]:
+        """The layouts of the results, which keep cuts of operands that were needed whole."""
+        return self._partitioned(closed, layouts_in, None)[3]
 
     def _partitioned(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
                      layouts_out: Sequence[Layout | None] | None
-                     ) -> tuple[ClosedJaxpr, list[Layout], list[Layout]]:
+                     ) -> Staged:
         """Staged twice: the second time, results are made in the layouts in which they are used."""
         layouts_out = tuple(layouts_out or [None] * len(closed.out_avals))
         key = closed, tuple(layouts_in), layouts_out
@@ -148,7 +160,9 @@ class Partitioner(Moves):
             used = layouts_used(flat.jaxpr, record, layouts_out)
         self._programs[key] = program, layouts, [
             only(used.get(v, ())) or own for v, own in zip(flat.jaxpr.invars, layouts_in,
-                                                           strict=True)]
+                                                           strict=True)], [
+            record.kept.get(v, own) if isinstance(v, Var) else own
+            for v, own in zip(flat.jaxpr.outvars, layouts, strict=True)]
         return self._programs[key]
 
     def _staged(self, flat: ClosedJaxpr, layouts_in: Sequence[Layout],
@@ -167,7 +181,7 @@ class Partitioner(Moves):
                     aligned.blocks.clear()  # no tracer may outlive its trace
             return [x.value for x in blocks], [x.layout for x in blocks]
         outer = self.moved, self.uses, self.record, self.gathers
-        self.moved, self.uses, self.record, self.gathers = {}, uses, Record({}, {}), []
+        self.moved, self.uses, self.record, self.gathers = {}, uses, Record({}, {}, {}), []
         try:
             program, layouts = stage_with_aux(of_blocks, avals, flat.jaxpr.debug_info)
             self.gathers_of[program] = self.gathers
@@ -199,6 +213,7 @@ class Partitioner(Moves):
         if rule is not None:
             aligned = Aligned(self, eqn, blocks, rule, uses)
             self.record.taken[eqn] = aligned.layouts, aligned
+            self.record.kept.update(zip(eqn.outvars, aligned.kept(), strict=True))
             return aligned.results()
         blocks = [self.gathered(x, p.name, f"no rule says how {p.name} may be cut") for x in blocks]
         return self.bound(p, blocks, [((),) * v.aval.ndim for v in eqn.outvars], **eqn.params)

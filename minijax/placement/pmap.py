@@ -16,7 +16,7 @@ from minijax import core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.placement.device_put import devices as all_devices
 from minijax.placement.meshes import Mesh, P
-from minijax.placement.named_sharding import NamedSharding
+from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.placement.resharding import shard_value
 from minijax.transforms.arguments import as_tuple, check_callable
 from minijax.transforms.jit import JitFunction, jit
@@ -92,11 +92,31 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
             mesh.is_on_hosts) else x
     name = "_internal_pmap_axis_name" if axis_name is None else axis_name
     jitted = jit(mapped_fun, static_argnums=static, donate_argnums=donate_argnums)
+    jitted.__wrapped__ = fun
     if device_put.process_count(backend) == 1:
+        jitted._shardings = devices and InOrder(tuple(devices))
         return jitted
     mesh = Mesh(all_devices(backend) if devices is None else devices, (name,))
     return JitFunction(mapped_fun, jitted._static, jitted._donated, inline=False,
                        shardings=Rows(mesh, in_axes, out_axes))
+
+
+class InOrder:
+    """How `jit` calls a function mapped over chosen devices: with no arrays over them in another
+    order, which are read and placed anew.
+    """
+
+    def __init__(self, devices: tuple[device_put.Device, ...]):
+        self.devices = devices
+
+    def call(self, fun: Callable, args: tuple, kwargs: dict, *_: Any) -> Any:
+        """Call a function of the arguments, as far as they are over these devices."""
+        return fun(*tree_util.tree_map(self._read, (args, kwargs)))
+
+    def _read(self, x: Any) -> Any:
+        is_elsewhere = is_sharded(x) and x.is_fully_addressable and (
+            x.sharding._device_assignment != self.devices[:x.sharding.num_devices])
+        return core.ArrayImpl(x._buffer, x.aval) if is_elsewhere else x
 
 
 class Rows:

@@ -163,7 +163,7 @@ def _with_full_spec(sharding: Any, x: Any) -> Any:
 
 
 def _full(spec: PartitionSpec, ndim: int) -> PartitionSpec:
-    return spec + (None,) * (ndim - len(spec))
+    return spec.update((*spec, *(None,) * (ndim - len(spec))))
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -281,10 +281,10 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, arrays: Sequence[Any],
                                          *, dtype: Any = None) -> Array:
-    """An array of the shards on each device of this process, in the order of the devices.
+    """An array of the shards on each device of this process.
 
     Raises:
-      ValueError: when their number is not that of devices, or they have other shapes or dtypes.
+      ValueError: when they are on other devices, or have other shapes or dtypes.
       TypeError: for another container.
     """
     name = "jax.make_array_from_single_device_arrays"
@@ -307,12 +307,32 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
         if dtype is not None and x.dtype != dtype:
             raise ValueError(
                 f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable "
-                f"shards. Got dtype={np.dtype(dtype)} and shard dtype={x.dtype}.")
-    indices = list(sharding.addressable_devices_indices_map(tuple(shape)).values())
+                f"shards. Got dtype={np.dtype(dtype)} and shard dtype={x.dtype}`.")
+    indices = sharding.addressable_devices_indices_map(tuple(shape))
     if len(arrays) != len(indices):
         raise ValueError(f"Expected {len(indices)} per-device arrays (this is how many devices are "
                          f"addressable by the sharding), but got {len(arrays)}")
-    return _assembled(tuple(shape), sharding, list(zip(indices, arrays, strict=True)), dtype)
+    by_device = {next(iter(x.sharding.device_set)): x for x in arrays}
+    _check_devices([next(iter(x.sharding.device_set)).id for x in arrays],
+                   {device.id for device in indices})
+    dtype = dtype or (arrays[0].dtype if arrays else None)
+    if others := [x for x in arrays if x.dtype != dtype]:
+        raise ValueError("Input buffers to `Array` must have matching dtypes. Got "
+                         f"{others[0].dtype}, expected {dtype} for buffer: {others[0]}")
+    return _assembled(tuple(shape), sharding,
+                      [(index, by_device[device]) for device, index in indices.items()], dtype)
+
+
+def _check_devices(ids: list[int], expected: set[int]) -> None:
+    """Refuse arrays that are not one on each device of a sharding."""
+    if len(set(ids)) < len(ids):
+        raise ValueError("When making an array from single-device arrays, the input arrays must be "
+                         f"from distinct devices, but got device IDs {ids}")
+    if set(ids) != expected:
+        raise ValueError(
+            "Addressable devices and per-device arrays devices do not match. Sharding contains "
+            f"devices {expected - set(ids)} that are not present in per-device arrays. Per-device "
+            f"arrays contain devices {set(ids) - expected} that are not present in the sharding.")
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None

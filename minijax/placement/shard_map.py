@@ -45,7 +45,8 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
     Args:
       f: a function of shards; it may call collectives along the axes of the mesh.
       out_specs: for each result the mesh axes along which shards are concatenated: a tree prefix.
-      in_specs: for each argument the mesh axes along which it is sharded; by default its own.
+      in_specs: for each argument the mesh axes along which it is sharded; by default its own. What
+        is no array and has None is passed as it is.
       mesh: the devices; those of `set_mesh`, if None, or of the `shard_map` around.
       axis_names: the axes of the mesh that `f` is mapped over; all of them, if empty.
       check_vma: whether types say along which mesh axes values vary, so that gradients by what is
@@ -97,7 +98,6 @@ class _Call:
         self.sizes = dict(self.axes)
         self.flat, leaves = flattened(f, args, "shard_map")
         self.name = source_info.function_name(f)
-        self.values = [tracing.check_arg(x) for x in leaves]
         inferred = [x.sharding.spec if is_sharded(x) else P() for x in leaves]
         if in_specs is not Infer:
             _check_specs("in_specs", in_specs, self.sizes)
@@ -106,6 +106,10 @@ class _Call:
                                               tree_util.tree_structure(args), in_specs)
         _check_specs("out_specs", out_specs, self.sizes)
         self.in_specs = [P() if spec is None else spec for spec in inferred]
+        self.static = {i: x for i, (x, spec) in enumerate(zip(leaves, inferred, strict=True))
+                       if spec is None and not isinstance(x, Array)}
+        self.values = [tracing.check_arg(0 if i in self.static else x)
+                       for i, x in enumerate(leaves)]
 
     def __call__(self) -> Any:
         outs = context.with_values(
@@ -171,7 +175,7 @@ class _Call:
                 for i, (x, d) in enumerate(zip(outs, dims, strict=True))]
 
     def results(self, values: Sequence[Any]) -> list[Array]:
-        outs = self.flat(*values)
+        outs = self.flat(*(self.static.get(i, x) for i, x in enumerate(values)))
         tree = self.flat.out_tree
         self.specs = [P() if spec is None else spec for spec in tree_util.flatten_axes(
             "shard_map out_specs", tree, self.out_specs)]
@@ -205,11 +209,11 @@ class _Call:
 
     def refuse_varying(self) -> None:
         """Refuse results that vary, by their types, along axes that their specs do not name."""
-        which, lines = tree_util.tree_leaves_with_path(self.out_specs), []
-        for spec, vma in zip(self.specs, self.vma, strict=True):
+        paths = tree_util.tree_map_with_path(lambda path, _: tree_util.keystr(path), self.out_specs)
+        paths, lines = tree_util.flatten_axes("out_specs", self.flat.out_tree, paths), []
+        for path, spec, vma in zip(paths, self.specs, self.vma, strict=True):
             rest = [name for name in self.mesh.axis_names if name not in spec.mesh_axes()]
             if varying := [name for name in rest if name in vma and name in self.sizes]:
-                path = next((tree_util.keystr(p) for p, other in which if other is spec), "")
                 meant = f"replicated across mesh axis '{rest[0]}', but could not infer " \
                         "replication over any axes"
                 if len(rest) > 1:
@@ -218,8 +222,8 @@ class _Call:
                         for names in (spec.mesh_axes(), varying, vma))
                     meant = (f"only varying across mesh axes {need} and not {differ}, but it was "
                              f"inferred to be possibly varying over {got}")
-                lines.append(f"out_specs{path} is {spec} which implies that the corresponding "
-                             f"output value is {meant}")
+                lines.append(f"out_specs{path or ''} is {spec} which implies that the "
+                             f"corresponding output value is {meant}")
         if lines:
             bullets = lines if len(lines) == 1 else [f"* {line}" for line in lines]
             raise self._error(

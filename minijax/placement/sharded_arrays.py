@@ -16,12 +16,12 @@ from minijax import core, errors
 from minijax.core import ArrayImpl, ShapedArray
 from minijax.core.tracing import stage
 from minijax.placement.devices import CPU, Device, DeviceArray
-from minijax.placement.meshes import P
+from minijax.placement.meshes import P, interned
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               type_with_sharding)
 from minijax.placement.processes import is_here
 from minijax.placement.resharding import Shard, replica_numbers, sharding_constraint_p
-from minijax.placement.spmd import Blocks, Program, canonical, default_sharding
+from minijax.placement.spmd import Blocks, Program, default_sharding
 from minijax.sharp_bits.findings import sharp_bits
 from minijax.util import caches
 
@@ -99,17 +99,21 @@ class ShardedArray(DeviceArray):
         """Whether this process has all of it."""
         return self.there().is_whole or self.is_fully_addressable
 
+    _is_unreduced = property(lambda self: bool(self.sharding.spec.unreduced))
+    _is_shown = property(lambda self: self._is_here and not self._is_unreduced)
+
     def __repr__(self) -> str:
-        if self._is_here:
+        if self._is_shown:
             return super().__repr__()
         kind = f"dtype={self.dtype.name}" + ", weak_type=True" * self.weak_type
-        return f"Array(shape={self.shape}, {kind})"
+        where = f", sharding={self.sharding}" if self._is_unreduced else ""
+        return f"Array(shape={self.shape}, {kind}{where})"
 
     def __str__(self) -> str:
-        return super().__str__() if self._is_here else repr(self)
+        return super().__str__() if self._is_shown else repr(self)
 
     def __format__(self, spec: str) -> str:
-        return super().__format__(spec) if self._is_here else repr(self)
+        return super().__format__(spec) if self._is_shown else repr(self)
 
 
 ShardedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
@@ -169,7 +173,7 @@ def from_blocks(buffers: dict[int, np.ndarray], aval: ShapedArray, sharding: Any
              for rank, x in buffers.items()}
     for x in owned.values():
         x.setflags(write=False)
-    return ShardedArray(Blocks(owned, canonical(sharding)), aval, all_devices())
+    return ShardedArray(Blocks(owned, interned(sharding)), aval, all_devices())
 
 
 def _on_device(buffer: np.ndarray, aval: ShapedArray, device: Device) -> ArrayImpl:
@@ -232,7 +236,7 @@ def _other_devices(before: Sharding, after: Sharding) -> ValueError:
 
 def resharded(x: ShardedArray, sharding: Any) -> ShardedArray:
     """An array with another sharding over the same devices: a program of one equation."""
-    sharding, blocks = canonical(sharding), x.there()
+    sharding, blocks = interned(sharding), x.there()
     if not x.sharding.is_equivalent_to(sharding, x.ndim):
         [blocks] = _resharding(x.aval, sharding)(blocks)
     return ShardedArray(Blocks(blocks.buffers, sharding), x.aval, all_devices())

@@ -18,13 +18,13 @@ from minijax.core.jaxpr import ClosedJaxpr, subjaxprs
 from minijax.placement import engine
 from minijax.placement.across import Communication, Grid
 from minijax.placement.devices import Device, first_here, on_the_host
-from minijax.placement.meshes import Mesh, P, current, known_devices
+from minijax.placement.meshes import Mesh, P, current, interned, known_devices
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               is_sharded)
 from minijax.placement.processes import check_same_program, is_here, own_engine
 from minijax.placement.sharding_propagation import out_shardings, spec_of
 from minijax.transforms.compiled import executable, is_interpreted
-from minijax.util import caches, context, lazily
+from minijax.util import context, lazily
 
 
 class Blocks:
@@ -66,12 +66,6 @@ class Blocks:
         for device, index in where.devices_indices_map(shape).items():
             whole[index] = self.buffers[device.rank]
         return whole
-
-
-@caches.remembered(maxsize=4096)
-def canonical(sharding: Sharding) -> Sharding:
-    """One object for equal shardings."""
-    return sharding
 
 
 # ── Programs ─────────────────────────────────────────────────────────────────────────────────
@@ -135,7 +129,7 @@ class Program:
         for layout, label, aval in zip(layouts, labels, self.closed.out_avals, strict=True):
             actual = NamedSharding(mesh, spec_of(layout, NamedSharding(mesh, P())))
             label = label or (default if default.mesh == mesh else actual)
-            outs.append(canonical(
+            outs.append(interned(
                 label if actual.is_equivalent_to(label, aval.ndim) else actual))
         return outs
 

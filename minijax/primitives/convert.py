@@ -164,7 +164,7 @@ def type_of_template(x: Any) -> ShapedArray:
     >>> type_of_template(1 << 40)
     ShapedArray(int32[], weak_type=True)
     """
-    x = core.stood_for(x)
+    x = x if hasattr(x, "shape") and hasattr(x, "dtype") else core.stood_for(x)
     if isinstance(x, core.Typed | np.ndarray | np.generic):
         return core.get_aval(x)
     return ShapedArray(getattr(x, "shape", ()), dtypes.dtype(x), dtypes.is_weakly_typed(x))

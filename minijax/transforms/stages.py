@@ -40,6 +40,7 @@ class ShapeDtypeStruct(core.Typed):
         self.struct, self.sharding = core.ShapedArray(tuple(shape), dtype, weak_type), sharding
 
     like = classmethod(lazily.later("minijax.placement.named_sharding", "struct_like"))
+    update = lazily.later("minijax.placement.named_sharding", "updated_struct")
 
     @property
     def aval(self) -> ShapedArray:  # type: ignore[override]

@@ -194,6 +194,9 @@ INTERNALS: dict[str, Any] = {
                                       is_tsan=_no, is_sanitized=_no),
     "dtypes.ExtendedDType": ExtendedDType,
     "array.ArrayImpl": ArrayImpl,
+    "dlpack.SUPPORTED_DTYPES_SET": frozenset(map(np.dtype, (
+        "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 "
+        "complex64 complex128 bool").split())),
     "sharding.IndivisibleError": named_sharding.IndivisibleError,
     "api._std_basis": jacobians._basis,
     "lax.eval_jaxpr.eval_jaxpr_p": types.SimpleNamespace(
