@@ -16,6 +16,7 @@ from .loops import (BOOL, Assign, Buffer, For, Let, Load, Operand, Read, Stateme
 # The bytes of the partial sums of so many terms or more: if the terms are cheap, and if they call
 # elementary functions, which take long. Short sums are added up one term after the other.
 BYTES = {128: (128, 256), 64: (128, 128), 16: (64, 64)}
+REDUCING = {"add", "mul", "min", "max", "and", "or", "xor"}
 STRAIGHT = Let | Load | Store | Read | Assign
 Partials = Mapping[Variable, tuple[str, Buffer]]  # of each variable: its operation, its lanes
 
@@ -24,11 +25,15 @@ def partials_of(loop: For) -> Partials:
     """The partial results of a loop that reduces in lanes; none for a loop without sums or products
     of floats, whose order shows, and for one with loops inside.
     """
-    lets = {each.target: each for each in loop.body if isinstance(each, Let)}
-    ops = {each.variable: lets[each.value].op for each in loop.body
-           if isinstance(each, Assign) and each.value in lets}
+    lets: dict[Operand, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
+    variables: dict[Operand, Variable] = {
+        each.target: each.variable for each in loop.body if isinstance(each, Read)}
+    assigned = [(each.variable, lets.get(each.value)) for each in loop.body
+                if isinstance(each, Assign)]
+    ops = {x: let.op for x, let in assigned
+           if let and let.op in REDUCING and variables.get(let.args[0]) is x and x.dtype != BOOL}
     is_inexact = any(op in ("add", "mul") and x.dtype.kind == "f" for x, op in ops.items())
-    if (loop.vectorize != "reduce" or not is_inexact or any(x.dtype == BOOL for x in ops)
+    if (loop.vectorize != "reduce" or not is_inexact or len(ops) < len(assigned)
             or not all(isinstance(each, STRAIGHT) for each in loop.body)):
         return {}
     trip_count = max(BYTES) if loop.trip_count is None else loop.trip_count
