@@ -12,6 +12,7 @@ import pickle
 import re
 import stat
 import warnings
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,15 @@ from minijax.core.jaxpr import ClosedJaxpr
 
 from . import cpu, host, llvm, pool
 from .digest import constants_of, digest_of
-from .executable import Code
+from .executable import WIDE, Code
 from .interrupts import equations_of
 from .library import blas
 from .loops import Kernel
 from .memory import ALIGNMENT
+from .tiers import QuickCode, is_short
 
-MAGIC = b"minijax kernel 4\n"  # counts the changes to how cpu.py compiles a text
+MAGIC = b"minijax kernel 5\n"  # counts the changes to how cpu.py compiles a text
+SYMBOLS = (llvm.SYMBOL,)
 EXTERNAL = r"@((?:blas|minijax)_\w+)"  # external symbols of a kernel
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
@@ -73,23 +76,60 @@ def compile_or_load(kernel: Kernel) -> Code:
     """The kernel as machine code: from memory, else from disk, else compiled now."""
     text = llvm.assembly(kernel)
     key, externals = cache_key(text), frozenset(re.findall(EXTERNAL, text))
-    return Code(loaded(key, externals, lambda: text), key, externals,
+    is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
+    is_quick = cpu.effort() > 0 and not is_wide and is_short(kernel, text)
+    return Code(loaded(key, externals, lambda: text, None, is_quick), key, externals,
                 [np.asarray(buffer.value) for buffer in kernel.constants],
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
 
 
 def loaded(key: str, externals: Collection[str], text: Callable[[], str],
-           folder: Path | None = None) -> Any:
-    """The function of a kernel: from memory, else linked. Equal kernels share one."""
+           folder: Path | None = None, is_quick: bool = False) -> Any:
+    """The function of a kernel: from memory, else linked. Equal kernels share one. If it is not on
+    disk and `is_quick`, it comes in its first tier.
+    """
     def work() -> Any:
         run = _loaded.get(key)
         if run is None:
             addresses = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
                          else blas(name.removeprefix("blas_")) for name in externals}
-            run = cpu.loaded(linked(text, (llvm.SYMBOL,), addresses, key, folder), llvm.SYMBOL)
-            _loaded[key] = run
+            run = _loaded[key] = _in_tiers(key, text, folder, is_quick, addresses)
         return run
     return _loaded.get(key) or cpu.undisturbed(work)
+
+
+def _in_tiers(key: str, text: Callable[[], str], folder: Path | None, is_quick: bool,
+              addresses: Mapping[str, int]) -> Any:
+    """The function of a kernel in the tier that is on disk, else in the first one if `is_quick`."""
+    def function(code: bytes | None = None) -> Any:
+        linker = linked(text, SYMBOLS, addresses, key, folder) if code is None else cpu.link(
+            code, SYMBOLS, addresses)
+        return cpu.loaded(linker, llvm.SYMBOL)
+
+    if is_on_disk(key, folder) or not (is_quick or is_on_disk(f"{key}.quick", folder)):
+        return function()
+    assembly, code = _first_tier(f"{key}.quick", text)
+    text = lambda: assembly  # which keeps no program alive
+
+    def second() -> Any:
+        if cache_key(assembly) != key:  # another processor, by a flag
+            raise RuntimeError
+        run = _loaded[key] = cpu.undisturbed(function)
+        return run
+    return QuickCode(function(code), assembly, second)
+
+
+def _first_tier(key: str, text: Callable[[], str]) -> tuple[str, bytes]:
+    """The text of a kernel, from which the second tier is compiled, and the code of the first one.
+    """
+    try:
+        packed, code = pickle.loads(read(key) or b"")
+        return zlib.decompress(packed).decode(), code
+    except Exception:  # a broken pickle raises whatever its bytes spell
+        assembly = text()
+        code = cpu.compile(assembly, level=0)
+        write(key, pickle.dumps((zlib.compress(assembly.encode(), 1), code)))
+        return assembly, code
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],
@@ -188,6 +228,11 @@ def _head(key: str, code: bytes) -> bytes:
     checksum = hashlib.sha256(key.encode())
     checksum.update(code)
     return MAGIC + checksum.digest()
+
+
+def is_on_disk(key: str, folder: Path | None = None) -> bool:
+    """Whether there is an entry under a key, if perhaps a damaged one."""
+    return os.path.exists(os.path.join(folder or directory() or NO_DIRECTORY, f"{key}.kernel"))
 
 
 def read(key: str, folder: Path | None = None) -> bytes | None:

@@ -205,17 +205,20 @@ def _llvm() -> Any:
 # Compiling
 
 
-def compile(assembly: str, stage: str = "object") -> Any:
+def compile(assembly: str, stage: str = "object", level: int | None = None) -> Any:
     """Return object code for this processor from the text of llvm.assembly; or an intermediate
     stage as text: "llvm" after LLVM's optimisation passes, or "asm".
     """
-    machine = _machine(effort(), host())
-    module = optimized(assembly, host().triple, machine, effort())
+    level = effort() if level is None else level
+    machine = _machine(level, host())
+    module = optimized(assembly, host().triple, machine, level)
     return {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage](module)
 
 
 def optimized(assembly: str, triple: str, machine: Any, level: int, vectorize: bool = True) -> Any:
-    """LLVM's module of an assembly text, after the passes of an optimisation level."""
+    """LLVM's module of an assembly text, after the passes of an optimisation level. At level 0 only
+    variables become registers, and LLVM selects instructions quickly.
+    """
     binding = _llvm()
     module = binding.parse_assembly(assembly)
     module.triple, module.data_layout = triple, str(machine.target_data)
@@ -223,8 +226,11 @@ def optimized(assembly: str, triple: str, machine: Any, level: int, vectorize: b
     options = binding.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization, options.slp_vectorization = vectorize, False  # as Numba has it
     builder = binding.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager()
+    passes = builder.getModulePassManager() if level else binding.create_new_module_pass_manager()
     passes.add_always_inliner_pass()  # vector variants, called only now
+    if not level:
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
     try:
         passes.run(module, builder)
     finally:

@@ -14,6 +14,7 @@ from minijax.util import caches
 from minijax.core import ShapedArray
 
 from . import host, pool, recycling
+from .tiers import QuickCode
 
 
 WIDE = 512  # so many arrays: the call is in loops
@@ -59,7 +60,10 @@ def callable_of(code: Code, num_inputs: int, out_avals: Sequence[ShapedArray],
     lines += [f"status = run([{arguments}])", "if status: reraise(status, where)",
               f"return [{', '.join(outputs)}]"]
     source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
-    return caches.written(source, "call", names)
+    call = caches.written(source, "call", names)
+    if isinstance(code.run, QuickCode):
+        code.run.callers.add(call)
+    return call
 
 
 def _allocator(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:

@@ -21,6 +21,7 @@ from .elementary import FORMULAS
 from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
 from .interrupts import SignalPolls, poll_interval, sites
+from .lanes import Partials, in_lanes, partials_of
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, accesses, walk)
@@ -52,7 +53,7 @@ define internal ptr @array(ptr %list, i64 %k) INLINING nounwind willreturn memor
 # Trip counts: LLVM would unroll a loop of UNROLLED_EARLY or more iterations before vectorising it.
 # Unrolling one of more than UNROLLED_LATE afterwards takes time and helps only long sums.
 UNROLLED_EARLY, LONG_SUM, UNROLLED_LATE = 9, 99, 256
-ACCUMULATOR_BYTES = 64  # bytes of partial sums in a long reduction, with an interleave count of two
+INTERLEAVED = 4  # vectors of partial sums that are computed side by side
 # Loop metadata; UNROLL_LATE allows unrolling after vectorisation only. PURE: function attributes.
 NO_UNROLLING = '!"llvm.loop.unroll.disable"'
 NO_INTERLEAVING = '!"llvm.loop.interleave.count", i32 1'
@@ -118,20 +119,6 @@ def _type_of(x: Operand | Variable | Buffer | Address) -> str:
 def numbered(t: str, x: str, count: int) -> str:
     """A list of parameters or arguments of one type, named x0, x1 and so on."""
     return "(" + ", ".join(f"{t} %{x}{k}" for k in range(count)) + ")"
-
-
-def accumulator_metadata(loop: For) -> list[str]:
-    """Loop metadata for a long sum where vector registers are few: as many partial sums as
-    elsewhere, since longer chains of additions round more often.
-    """
-    if loop.vectorize != "reduce" or vector_registers()[1] >= 32:
-        return []
-    widest = max((each.value.dtype.itemsize for each in loop.body if isinstance(each, Assign)),
-                 default=ACCUMULATOR_BYTES)
-    width = ACCUMULATOR_BYTES // widest
-    if (loop.trip_count or 0) < 2 * width:
-        return []
-    return [f'!"llvm.loop.vectorize.width", i32 {width}', '!"llvm.loop.interleave.count", i32 2']
 
 
 class ModuleText:
@@ -312,7 +299,8 @@ class FunctionText:
         self.names: dict[Operand | Variable | Buffer, str] = {}
         self.numbers = count()
         self.parallel: tuple[str, ...] = ()
-        self.reassociable: set[Operand] = set()  # values that a reduction assigns: reassociable
+        self.sum_size = 0  # bytes of a number that is being added up in lanes
+        self.width = 0  # of the vectors that operations are printed for; 0 for scalars
         self.polls: SignalPolls | None = None  # the polls of long loops, if they poll
         self.is_outlined = self.is_shared = self.returns_early = False
         self.memory = ""  # the private temps, freed at the end
@@ -402,10 +390,12 @@ class FunctionText:
         if not isinstance(template, str):
             return self.write_formula(let, template)
         operands = dict(zip("xyz", map(self.value, let.args), strict=False))
-        source = llvm_type(dtype)
-        self.define(let.target, template.format(
-            s=source, t=llvm_type(let.target.dtype), m=MANGLED.get(source, source),
-            flags="reassoc " if let.target in self.reassociable else "", **operands))
+        source, result = llvm_type(dtype), llvm_type(let.target.dtype)
+        name = MANGLED.get(source, source)
+        if self.width:
+            source, result = (f"<{self.width} x {t}>" for t in (source, result))
+            name = f"v{self.width}{name}"
+        self.define(let.target, template.format(s=source, t=result, m=name, **operands))
 
     def write_formula(self, let: Let, formula: Callable) -> None:
         """Expand an operation into several instructions."""
@@ -505,6 +495,8 @@ class FunctionText:
         of_lanes = [f'!"llvm.loop.vectorize.width", i32 {lanes}', NO_INTERLEAVING, NO_UNROLLING]
         if self.lanes:
             self.loop(loop, start, stop, of_lanes)
+        elif partials := partials_of(loop):
+            self.sum_in_lanes(loop, start, stop, partials)
         elif is_vectorizable and calls(loop, self.module.called):
             b = Arithmetic()
             rest = b.add(start, b.and_(b.sub(stop, start), -lanes))
@@ -514,11 +506,52 @@ class FunctionText:
         else:
             long_sum = loop.vectorize == "reduce" and trip_count > LONG_SUM
             has_call = any(isinstance(each, Call) for each in walk(loop.body))
-            properties = accumulator_metadata(loop)
-            if has_call or is_vectorizable and trip_count >= UNROLLED_EARLY and not long_sum:
+            properties = []
+            if self.sum_size and is_vectorizable:
+                properties = [NO_UNROLLING, UNROLL_LATE, *self.vectors(trip_count)]
+            elif has_call or is_vectorizable and trip_count >= UNROLLED_EARLY and not long_sum:
                 late = [] if has_call or trip_count > UNROLLED_LATE else [UNROLL_LATE]
-                properties = [NO_UNROLLING, *late, *properties]
+                properties = [NO_UNROLLING, *late]
             self.loop(loop, start, stop, properties)
+
+    def vectors(self, lanes: int) -> list[str]:
+        """Loop metadata for so many lanes of a sum, zero if unknown: as few vectors as possible,
+        some of them side by side.
+        """
+        width = vector_registers()[1] // self.sum_size
+        width = min(width, 1 << lanes.bit_length() - 1) if lanes else width
+        return [f'!"llvm.loop.vectorize.width", i32 {width}', '!"llvm.loop.interleave.count", '
+                f"i32 {max(min(lanes // width, INTERLEAVED), 1)}"]
+
+    def sum_in_lanes(self, loop: For, start: Operand, stop: Operand, partials: Partials) -> None:
+        """A loop that reduces in lanes."""
+        self.allocate_on_stack(partial for _, partial in partials.values())
+        self.sum_size = max(x.dtype.itemsize for x in partials)
+        self.body(in_lanes(loop, start, stop, partials))
+        self.sum_size = 0
+        for x, (op, partial) in partials.items():
+            before = Scalar("", x.dtype)
+            self.print_read(Read(before, x))
+            total = self.combined(op, partial)
+            self.print_let(Let(total, op, (before, total)))
+            self.print_assign(Assign(x, total))
+
+    def combined(self, op: str, partial: Buffer) -> Scalar:
+        """All lanes combined: the lower half with the upper one, until one lane is left."""
+        lanes, kind, total = partial.size, llvm_type(partial.dtype), Scalar("", partial.dtype)
+        self.define(total, f"load <{lanes} x {kind}>, ptr {self.names[partial]}")
+        while lanes > 1:
+            whole, halves = f"<{lanes} x {kind}>", [Scalar("", partial.dtype) for _ in range(2)]
+            lanes //= 2
+            for half, first in zip(halves, (0, lanes), strict=True):
+                mask = ", ".join(f"i32 {k}" for k in range(first, first + lanes))
+                self.define(half, f"shufflevector {whole} {self.names[total]}, {whole} poison, "
+                                  f"<{lanes} x i32> <{mask}>")
+            self.width = lanes
+            self.print_let(Let(total, op, tuple(halves)))
+            self.width = 0
+        self.define(total, f"extractelement <1 x {kind}> {self.names[total]}, i64 0")
+        return total
 
     def loop(self, loop: For, start: Operand, stop: Operand, properties: Sequence[str]) -> None:
         """A counted loop, as a while loop with its index in a variable."""
@@ -526,8 +559,6 @@ class FunctionText:
         if loop.vectorize == "parallel":
             self.parallel = (*before, self.module.metadata.group(len(before)))
             properties = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *properties]
-        if loop.vectorize == "reduce":
-            self.reassociable |= {each.value for each in loop.body if isinstance(each, Assign)}
         variable, test = Variable("", INT64), Scalar("", BOOL)
         successor, one = Scalar("", INT64), Constant(np.int64(1), INT64)
         self.print_declare(Declare(variable, start))

@@ -55,7 +55,9 @@ class Aliases:
         """The metadata of a load or store: its alias scopes and the access groups of its parallel
         loops.
         """
-        if buffer not in self.nodes:
+        if buffer.role == "local":  # on the stack
+            self.nodes[buffer] = ""
+        elif buffer not in self.nodes:
             own = self.scopes[buffer]
             apart = sorted({scope for other, scope in self.scopes.items()
                             if scope != own and not overlap(buffer, other, self.offsets)})

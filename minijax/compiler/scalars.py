@@ -36,8 +36,7 @@ class Op:
     All operands share one dtype, except the condition of `select`, which is bool. `result` is
     "same" (as the last operand), "bool", or "target": `convert` and `bitcast` take the dtype of the
     scalar they define. In an instruction {s} is the LLVM type of the last operand, {m} the same as
-    names of functions spell it, {t} that of the result, {x} {y} {z} are the operands, {flags} is
-    empty or "reassoc ".
+    names of functions spell it, {t} that of the result, {x} {y} {z} are the operands.
     """
 
     name: str
@@ -59,7 +58,7 @@ def _op(name: str, arity: int, meaning: Meaning, result: str = "same",
         if how.startswith("@"):
             operands = ", ".join(["{s} {x}", "{s} {y}", "{s} {z}"][:arity])
             return f"call {{t}} {how}.{{m}}({operands})"
-        return f"{how} {'{flags}' if kind == 'f' else ''}{{s}} {{x}}, {{y}}"
+        return f"{how} {{s}} {{x}}, {{y}}"
 
     OPS[name] = Op(name, arity, np.errstate(all="ignore")(meaning), result, {
         kind: written(kind, how) for kinds, how in instructions.items() for kind in kinds})

@@ -11,6 +11,7 @@ import functools
 import logging
 import sys
 import time
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -80,6 +81,15 @@ def lowered(closed: ClosedJaxpr, name: str) -> Any:
     with lazily.importing:
         from minijax.compiler.lowered import Lowered
     return Lowered(closed, name)
+
+
+def optimised(run: Callable[..., list]) -> Callable[..., list]:
+    """An executable, of which the optimised code is wanted at once."""
+    if isinstance(run, types.FunctionType):
+        with lazily.importing:
+            from minijax.compiler.tiers import improve
+        improve(run)
+    return run
 
 
 # Errors of lowering for users: no rule, no library, no memory, no such axis, no end.

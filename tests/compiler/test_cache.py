@@ -26,9 +26,9 @@ def compilations(monkeypatch):
     """Counts how often machine code is made."""
     texts = []
 
-    def compile(text, original=cpu.compile):
+    def compile(text, stage="object", level=None, original=cpu.compile):
         texts.append(text)
-        return original(text)
+        return original(text, stage, level)
 
     monkeypatch.setattr(cpu, "compile", compile)
     return texts

@@ -255,12 +255,6 @@ def test_a_sum_keeps_its_order_unless_the_loop_says_otherwise():
     np.testing.assert_allclose(got, x.astype(np.float64).sum(), rtol=1e-5)
 
 
-def test_only_the_accumulating_instruction_may_be_reassociated():
-    text = llvm.assembly(accumulation("add", F32, 8, "reduce"))
-    assert text.count("fadd reassoc") == 1
-    assert "fadd reassoc" not in llvm.assembly(accumulation("add", F32, 8, ""))
-
-
 def test_a_while_loop_runs_until_its_condition_fails():
     y = Buffer("y", INT64, (), "output")
     n, now, again, step, end = (Scalar(x, INT64) for x in ("n", "now", "again", "step", "end"))

@@ -19,7 +19,7 @@ import numpy as np
 
 import minijax
 from minijax import config, core
-from minijax.compiler import executable, lowered
+from minijax.compiler import cache, executable, lowered
 from minijax.compiler.loops import Assign, Call, For, Kernel, Statement, walk
 from minijax.compiler.targets import coalescing, launches
 
@@ -168,6 +168,12 @@ def by_numba(program: Program) -> Any:
         return run(program, jit=True)
 
 
+def in_tier(program: Program, quick: bool) -> Any:
+    """By quick code, or by code that is optimised at once."""
+    with quick_compiler(quick), mock.patch.object(cache, "is_short", lambda *_: quick):
+        return run(program, jit=True)
+
+
 def statements(program: Program) -> list[Statement]:
     """The statements of the program's kernels."""
     kernels: list[Kernel] = []
@@ -194,6 +200,7 @@ WAYS: dict[str, Callable[[Program], Any]] = {
     "gpu": on_a_gpu,
     "ptx": as_ptx,
     "numba": by_numba,
+    "tiers": lambda program: in_tier(program, True),
     "ranks": on_ranks,
 }
 
@@ -206,6 +213,8 @@ def against(kind: str) -> tuple[Callable, list[str]]:
         return lambda program: run(program, jax, jit=True), ["eager", "jit"]
     if kind in ("gpu", "ptx", "numba"):
         return WAYS["jit"], [kind]
+    if kind == "tiers":
+        return lambda program: in_tier(program, False), [kind]
     return uncompiled, ["ranks"] if kind == "ranks" else ["jit", "eager"]
 
 
@@ -239,8 +248,9 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
             continue
         strict = kind == "jax" or not PROMOTING.search(program.function())
         difference = compare(way, found, wanted, lambda: noisy(program), strict)
-        if way == "numba" and difference is None and not any(map(has_free_order, kernels)):
-            difference = same_bits(found, wanted)
+        if difference is None and (way == "tiers" or way == "numba" and not any(
+                map(has_free_order, kernels))):
+            difference = same_bits(way, found, wanted)
         if difference is not None and kind == "jax":
             for other in others(program, way, difference):
                 again = compare(way, found, other, lambda: noisy(program), strict)
@@ -318,14 +328,14 @@ def compare(way: str, found: Any, wanted: Any, rerun: Callable[[], list],
     return None
 
 
-def same_bits(found: Any, wanted: Any) -> Difference | None:
+def same_bits(way: str, found: Any, wanted: Any) -> Difference | None:
     """The first output whose elements are not the same, to the last bit."""
     if isinstance(found, Raised):
         return None
     for k, (x, y) in enumerate(zip(map(np.asarray, found), map(np.asarray, wanted), strict=True)):
         bad = ~((x == y) | (x != x) & (y != y))
         if bad.any():
-            return Difference("numba", "value", f"bits of output {k} {type_of(found[k])}: "
+            return Difference(way, "value", f"bits of output {k} {type_of(found[k])}: "
                               f"{x[bad].ravel()[:6]} wanted {y[bad].ravel()[:6]}, "
                               f"{bad.sum()} of {bad.size}")
     return None

@@ -1,0 +1,77 @@
+"""Sums in lanes: the order in which machine code adds up the terms of a loop.
+
+Builds on builder.py; llvm.py prints with it. The order depends neither on LLVM and its level nor on
+the processor: code that is compiled quickly and code that runs quickly give the same bits.
+Chapter 24. In XLA: LLVM chooses the order.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .builder import Builder, identity_element
+from .elementary import FORMULAS
+from .loops import (BOOL, Assign, Buffer, For, Let, Load, Operand, Read, Statement, Store, Variable,
+                    substituted)
+
+# The bytes of the partial sums of so many terms or more: if the terms are cheap, and if they call
+# elementary functions, which take long. Short sums are added up one term after the other.
+BYTES = {128: (128, 256), 64: (128, 128), 16: (64, 64)}
+REDUCING = {"add", "mul", "min", "max", "and", "or", "xor"}
+STRAIGHT = Let | Load | Store | Read | Assign
+Partials = Mapping[Variable, tuple[str, Buffer]]  # of each variable: its operation, its lanes
+
+
+def partials_of(loop: For) -> Partials:
+    """The partial results of a loop that reduces in lanes; none for a loop without sums or products
+    of floats, whose order shows, and for one with loops inside.
+    """
+    lets: dict[Operand, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
+    variables: dict[Operand, Variable] = {
+        each.target: each.variable for each in loop.body if isinstance(each, Read)}
+    assigned = [(each.variable, lets.get(each.value)) for each in loop.body
+                if isinstance(each, Assign)]
+    ops = {x: let.op for x, let in assigned
+           if let and let.op in REDUCING and variables.get(let.args[0]) is x and x.dtype != BOOL}
+    is_inexact = any(op in ("add", "mul") and x.dtype.kind == "f" for x, op in ops.items())
+    if (loop.vectorize != "reduce" or not is_inexact or len(ops) < len(assigned)
+            or not all(isinstance(each, STRAIGHT) for each in loop.body)):
+        return {}
+    trip_count = max(BYTES) if loop.trip_count is None else loop.trip_count
+    is_heavy = any(each.op in FORMULAS for each in lets.values())
+    nbytes = next((sizes[is_heavy] for least, sizes in BYTES.items() if trip_count >= least), 0)
+    lanes = nbytes // max(x.dtype.itemsize for x in ops)
+    return {x: (op, Buffer("lanes", x.dtype, (lanes,), "local")) for x, op in ops.items() if lanes}
+
+
+def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> list[Statement]:
+    """The loop with a partial result for each lane: iteration k belongs to lane k modulo their
+    number.
+    """
+    b, lanes = Builder(), next(iter(partials.values()))[1].size
+    # Iterations that store may share scratch space.
+    kind = "reduce" if any(isinstance(each, Store) for each in loop.body) else "parallel"
+
+    def row(first: Operand, count: Any) -> None:
+        with b.loop(count, vectorize=kind, whole=True) as j:
+            for statement in iteration(b.actual(b.add(first, j)), j):
+                b.emit(statement)
+
+    def iteration(k: Operand, j: Operand) -> Iterator[Statement]:
+        for statement in loop.body:
+            match statement:
+                case Read(target, variable) if variable in partials:
+                    yield Load(target, partials[variable][1], (j,))
+                case Assign(variable, value):
+                    yield Store(partials[variable][1], (j,), value)
+                case _:
+                    yield substituted(statement, {loop.index: k})
+
+    with b.loop(lanes, vectorize="parallel", whole=True) as j:
+        for op, partial in partials.values():
+            b.store(partial, (j,), identity_element(op, partial.dtype))
+    count = b.sub(stop, start)
+    rest = b.and_(count, lanes - 1)
+    with b.loop(b.div(b.sub(count, rest), lanes), whole=True) as k:
+        row(b.add(start, b.mul(k, lanes)), lanes)
+    row(b.sub(stop, rest), rest)
+    return list(b.scopes[0].statements)

@@ -1,0 +1,88 @@
+"""Two tiers of machine code: a program first runs code that took little time to compile.
+
+Builds on cpu.py; cache.py makes both tiers, of one text and with the same bits. Chapter 26.
+In JAX: no counterpart; browsers compile JavaScript so.
+"""
+
+import contextlib
+import os
+import time
+import types
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from minijax import config
+
+from . import cpu
+from .loops import Call, For, Kernel, Statement, While, walk
+from .probe import cost_of
+from .vectors import called_in, lanes_of
+
+# Seconds: of LLVM's optimiser for a character of a text; of quick code for a simple operation, and
+# for one of a sum or a product, whose terms wait for each other; of calling quick code.
+PER_CHARACTER, PER_OPERATION, PER_TERM, PER_CALL = 2.5e-6, 0.35e-9, 1.5e-9, 5e-6
+
+# Seconds of a call of quick code, at most: the next process finds it on disk, too.
+LONGEST = 0.01
+
+
+def is_short(kernel: Kernel, text: str) -> bool:
+    """Whether a call of quick code takes less time than optimising it. A while loop may run for
+    ever.
+    """
+    called = called_in(kernel.body)
+    lanes = lanes_of(called) if called else 1  # of which quick code needs one
+    return (lanes * seconds_of(kernel.body) < min(len(text) * PER_CHARACTER, LONGEST)
+            and not any(isinstance(each, While) for each in walk(kernel.body)))
+
+
+def seconds_of(body: Iterable[Statement]) -> float:
+    """About how long quick code takes for a body."""
+    total = 0.
+    for statement in body:
+        if isinstance(statement, For) and statement.vectorize != "reduce":
+            iterations = cost_of((replace(statement, body=()),))
+            total += iterations * (PER_OPERATION + seconds_of(statement.body))
+        else:
+            is_of_terms = isinstance(statement, Call | For)
+            total += cost_of((statement,)) * (PER_TERM if is_of_terms else PER_OPERATION)
+    return total
+
+
+class QuickCode:
+    """A kernel's function in its first tier. After it has run as long as the optimiser would, a
+    thread compiles the kernel anew, and all callers go on with that code.
+    """
+
+    def __init__(self, run: Callable[[list], int], text: str, optimised: Callable[[], Any]) -> None:
+        self.run, self.optimised = run, config.carried(optimised)
+        self.budget = len(text) * PER_CHARACTER  # seconds that are left
+        self.process = 0  # in which a thread compiles
+        self.callers: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __call__(self, arrays: list[np.ndarray]) -> int:
+        start = time.thread_time()
+        status = self.run(arrays)
+        self.budget -= time.thread_time() - start + PER_CALL
+        if self.budget < 0 and self.process != os.getpid():  # threads end with a fork
+            self.process = os.getpid()
+            cpu.started(self.improve)
+        return status
+
+    def improve(self) -> None:
+        """Compile the second tier, unless that fails, and go on with it."""
+        with contextlib.suppress(Exception):
+            self.run = self.optimised()
+            for call in list(self.callers):
+                call.__globals__["run"] = self.run
+
+
+def improve(call: types.FunctionType) -> None:
+    """Go on with the second tier of a kernel's callable at once."""
+    run = call.__globals__.get("run")
+    if isinstance(run, QuickCode):
+        run.improve()
