@@ -137,7 +137,7 @@ class Primitive:
                 values = trace.cast_operands(values)
             while not trace.concerns(self, values, params):
                 trace = trace.parent or base_trace
-            current_trace.set(trace.ground)
+            current_trace.set(trace.ground or trace)
             outs = trace.process_primitive(self, values, params)
         except Exception as error:
             source_info.add_user_note(error, current_source.get())
