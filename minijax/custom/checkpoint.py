@@ -5,11 +5,12 @@ In JAX: `jax/_src/ad_checkpoint.py`.
 """
 
 import functools
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from minijax.util import source_info, tracebacks
-from minijax import core, errors
+from minijax import config, core, errors
 from minijax.transforms import arguments, compiled
 from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
@@ -20,7 +21,7 @@ from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import carried_first, carrying_refs, reading
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.jaxpr import (ClosedJaxpr, JaxprEqn, Var, cached_on_jaxpr, eval_jaxpr,
+from minijax.core.jaxpr import (Atom, ClosedJaxpr, JaxprEqn, cached_on_jaxpr, eval_jaxpr,
                                 merge_lists, partition_list)
 from minijax.core.tracing import is_tracer
 
@@ -67,9 +68,12 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
         {"jaxpr": unknown_half, **params, "differentiated": True}, unknown_out)
 
 
-def _log_residuals(inputs: Iterable[core.ShapedArray], saved: Collection[Var],
+def _log_residuals(inputs: Iterable[core.ShapedArray], saved: Sequence[Atom],
                    eqns: Sequence[JaxprEqn]) -> None:
     """Log what the backward pass keeps: arguments, and results of operations."""
+    if not (config.read("log_checkpoint_residuals")
+            or compiled.logger.isEnabledFor(logging.DEBUG)):
+        return
     sources = {v: eqn for eqn in eqns for v in eqn.outvars}
     kept = [f"  {aval.str_long()}" for aval in inputs]
     lines = ["remat-decorated function saving inputs with shapes:", *kept] if kept else []
@@ -84,18 +88,14 @@ def _log_residuals(inputs: Iterable[core.ShapedArray], saved: Collection[Var],
 
 
 class CheckpointPrimitive(compiled.CallPrimitive):
-    """Applies a program; operation by operation, where one of the user's has no lowering."""
+    """Applies a program; operation by operation, where the user has given one its meaning."""
 
     def evaluate(self, args: Sequence[Any], params: core.Params) -> list[core.ArrayImpl]:
         closed = params["jaxpr"]
-        if closed.derived(("is lowered",), lambda: all(map(_is_lowered, closed.eqns))):
-            return super().evaluate(args, params)
-        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
-
-def _is_lowered(eqn: JaxprEqn) -> bool:
-    p = eqn.primitive
-    return any(map(callable, (p.element, p.loop, p.library, p.program)))
+        if closed.derived(("has users' operations",), lambda: any(
+                eqn.primitive.impl is not eqn.primitive.as_made["impl"] for eqn in closed.eqns)):
+            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return super().evaluate(args, params)
 
 
 checkpoint_p = compiled.call_of_program("checkpoint", _split, computes_again=True,

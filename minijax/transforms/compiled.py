@@ -118,8 +118,7 @@ def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
 
 def log(text: str, *values: Any, flag: str = "log_compiles") -> None:
     """Log a step of compilation, with the flag as a warning."""
-    level = logging.WARNING if config.read(flag) else logging.DEBUG
-    logger.log(level, text, *values)
+    logger.log(logging.WARNING if config.read(flag) else logging.DEBUG, text, *values)
 
 
 @contextlib.contextmanager

@@ -232,8 +232,8 @@ class JitFunction:
         call = CallArguments(self, args, kwargs)
         for i, x in enumerate(call.leaves):
             if isinstance(x, ShapeDtypeStruct):
-                call.leaves[i] = core.as_value_or_raise(x, lambda x=x: (
-                    f"{x!r} has no value; a function can only be traced and lowered with it."))
+                call.leaves[i] = core.as_value_or_raise(x, functools.partial(
+                    "{!r} has no value: functions can be traced and lowered with it".format, x))
         return call
 
     def _result(self, call: CallArguments, traced: Traced, has_run: bool) -> Any:
@@ -288,9 +288,8 @@ class JitFunction:
             traced = table.get(key)
         except Exception as error:
             raise ValueError(
-                "static arguments should be comparable using __eq__. The following error was "
-                f"raised when comparing objects of types {[kind for _, (kind, _) in key.static]}. "
-                f"The error was:\n{error!r}") from error
+                "static arguments should be comparable using __eq__. Comparing objects of types "
+                f"{[kind for _, (kind, _) in key.static]} raised:\n{error!r}") from error
         if traced is None or not traced.is_current():
             core.base_trace.notify("miss", call, key, table)
             traced = call.trace()
