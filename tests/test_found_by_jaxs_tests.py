@@ -1,9 +1,14 @@
 """What JAX's own tests found: the corners of functions, and the words of errors."""
 
+import gc
+import logging
+import weakref
+
 import numpy as np
 import pytest
 
 import minijax as jax
+from minijax.extend import core as extend_core
 from minijax import lax, numpy as jnp
 from tests.public import TABLE
 from tests.public.draw import Draw
@@ -139,6 +144,122 @@ def test_the_derivative_of_a_pseudo_inverse_makes_no_large_square():
     shapes = {v.aval.shape for eqn in jax.make_jaxpr(
         lambda a: jax.jvp(jnp.linalg.pinv, (a,), (a,)))(a).eqns for v in eqn.outvars}
     assert (5000, 5000) not in shapes
+
+
+@pytest.mark.parametrize("call", [
+    lambda f, x: jax.linearize(f, x), lambda f, x: jax.grad(f)(x), lambda f, x: jax.vmap(f)(x),
+    lambda f, x: jax.make_jaxpr(f)(x), lambda f, x: jax.jit(f).lower(x),
+    lambda f, x: jax.jit(lambda x: jax.grad(f)(x)).lower(x)])
+def test_transformations_leave_no_cycles_for_the_collector(call):
+    f, x = lambda x: (x * 2.).sum(), jnp.ones(3)
+    call(f, x)
+    gc.collect()
+    try:
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        call(lambda x: (x * 3.).sum(), x)
+        assert gc.collect() == 0, gc.garbage
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+
+
+def test_a_jitted_function_that_is_gone_keeps_no_array():
+    def weakly(made):
+        f = jax.jit((lambda x: lambda: x)(made))
+        f(), f()
+        return weakref.ref(made)
+    gc.disable()
+    try:
+        ref = weakly(jnp.ones(3) + 1)
+        assert ref() is None
+    finally:
+        gc.enable()
+
+
+STRUCT = jax.ShapeDtypeStruct((3,), np.float32)
+
+
+@pytest.mark.parametrize("f", [
+    jnp.sin, lax.sin, jax.jit(lambda x: x + 1), jax.vmap(jax.jit(lambda x: x * 2)),
+    jax.grad(lambda x: (x * x).sum()), lambda x: lax.scan(lambda c, x: (c, x), x, length=2)[0],
+    lambda x: lax.cond(True, lambda x: x, lambda x: x + 1, x)])
+def test_a_type_stands_for_an_array_while_a_function_is_traced(f):
+    assert jax.eval_shape(lambda: f(STRUCT)) == STRUCT
+    with pytest.raises(TypeError, match="does not have a value"):
+        jax.jit(lambda: f(STRUCT))()
+    with pytest.raises(TypeError):
+        f(STRUCT)
+
+
+@pytest.mark.parametrize("copy", [jnp.array, jnp.copy, lambda x: x.copy()])
+def test_a_copy_is_another_array_under_each_transformation(copy):
+    x, t = jnp.ones(3), jnp.ones(3)
+    (y, u), (z, pull) = jax.jvp(copy, (x,), (t,)), jax.vjp(copy, x)
+    results = (y, u, z, pull(t)[0], jax.vmap(copy)(x), jax.jit(copy)(x))
+    assert not any(each is x or each is t for each in results)
+    assert "copy a" in str(jax.make_jaxpr(copy)(x))
+    assert "copy" not in jax.jit(copy).lower(x).as_text("simplified")
+
+
+def test_a_static_argument_that_cannot_be_compared_is_refused():
+    class Odd:
+        __hash__ = lambda self: 1
+
+        def __eq__(self, other):
+            raise NotImplementedError("odd")
+    f = jax.jit(lambda x, mode: x, static_argnums=1)
+    f(1., Odd())
+    with pytest.raises(ValueError, match="static arguments should be comparable using __eq__"):
+        f(1., Odd())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_half_precision_may_be_forbidden(dtype):
+    x = jnp.ones((1, 3), dtype)
+    with jax.allow_f16_reductions(False):
+        assert lax.reduce_sum(x, [0]).shape == (3,)
+        for refused in (lambda: lax.reduce_sum(x, [1]),
+                        lambda: jax.grad(lambda y: (y + x.repeat(2, 0))[0, 0])(x[0])):
+            with pytest.raises(ValueError, match="reduce_sum on operand .* is not allowed"):
+                refused()
+
+
+def test_the_result_of_eval_shape_has_the_sharding_that_jit_was_given():
+    one = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    assert jax.jit(lambda x: {"y": x}, out_shardings=one).eval_shape(1.)["y"].sharding == one
+
+
+@pytest.mark.parametrize(("policy", "words"), [
+    (None, "saving inputs with shapes:\n  float32[3]"),
+    (lambda *_, **__: True, "saving these intermediates:\n  float32[3] from output of cos from "),
+    (lambda p, *_, **__: str(p) == "cos",
+     "float32[3]\nand saving these intermediates:\n  float32[3] from output of cos from ")])
+def test_the_residuals_of_a_checkpoint_are_in_the_log(policy, words, caplog):
+    with caplog.at_level(logging.DEBUG):
+        jax.grad(jax.checkpoint(lambda x: jnp.cos(jnp.sin(x).sum()), policy=policy))(jnp.ones(3))
+    assert any(words in record.message for record in caplog.records)
+
+
+def test_a_checkpoint_runs_a_primitive_that_is_only_evaluated():
+    add_one_p = extend_core.Primitive("add_one")
+    calls = []
+    add_one_p.def_impl(lambda x: calls.append(x) or x + 1)
+    add_one_p.def_abstract_eval(lambda x: x)
+    assert jax.checkpoint(lambda x: add_one_p.bind(add_one_p.bind(x)))(1.) == 3
+    assert len(calls) == 2
+
+
+def test_a_nan_that_is_written_in_a_branch_is_refused():
+    f = jax.jit(lambda x: lax.cond(x == 1, lambda: np.nan, lambda: 2.))
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match="encountered in cond"):
+        f(1)
+
+
+def test_searchsorted_counts_no_further_than_its_integers():
+    a, v = jax.ShapeDtypeStruct((2**31,), np.float32), jax.ShapeDtypeStruct((), np.float32)
+    with pytest.warns(UserWarning, match="int64"), pytest.raises(
+            OverflowError, match="2147483648 out of bounds for int32"):
+        jax.eval_shape(jnp.searchsorted, a, v)
 
 
 def test_eigenvectors_belong_to_the_matrix_with_the_numbers_above_its_diagonal():

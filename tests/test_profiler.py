@@ -34,7 +34,7 @@ def test_a_profile_of_a_step(tmp_path):
     assert events_of(tmp_path, "perfetto_trace.json.gz") == events
     names = [event["name"] for event in events]
     assert names.count("step") == 2 and "cos" in names
-    assert "tracing step for jit" in names and "compilation of jit(step)" in names
+    assert "tracing step for jit" in names and "XLA compilation of jit(step)" in names
     [train], [nothing] = ([e for e in events if e["name"] == name] for name in ("train", "nothing"))
     assert train["args"] == {"step_num": "3"} and nothing["args"] == {"size": "2"}
     for event in events:

@@ -14,8 +14,8 @@ import numpy as np
 
 from minijax.util import caches, source_info
 from minijax import config, dtypes
-from minijax.core.array import Array, ArrayImpl, Typed, array_from_buffer
-from minijax.core.trace import base_trace, is_ref
+from minijax.core.array import AbstractArray, Array, ArrayImpl, Typed, array_from_buffer
+from minijax.core.trace import base_trace, current_trace, is_ref
 from minijax.core.types import ShapedArray
 
 
@@ -83,13 +83,14 @@ def _as_value_slow(x: Any) -> Array:
         raise ValueError("Triggering __jax_array__() during abstractification is no longer "
                          "supported. To avoid this error, either explicitly convert your object "
                          "using jax.numpy.array(), or register your object as a pytree.")
+    if hasattr(x, "struct") and current_trace.get() is not base_trace:  # a ShapeDtypeStruct
+        return AbstractArray(x.aval)
     raise _no_array(x)
 
 
 def _no_array(x: Any) -> Exception:
-    dtype_of = f" with dtype {x.dtype}" if hasattr(x, "dtype") else ""
-    shown = f"'{x}'" if dtype_of else repr(x)
-    return TypeError(f"Value {shown}{dtype_of} is not a valid JAX array type. "
+    shown = f"'{x}' with dtype {x.dtype}" if hasattr(x, "dtype") else repr(x)
+    return TypeError(f"Value {shown} is not a valid JAX array type. "
                      "Only arrays of numeric types are supported by JAX.")
 
 

@@ -137,7 +137,7 @@ class Primitive:
                 values = trace.cast_operands(values)
             while not trace.concerns(self, values, params):
                 trace = trace.parent or base_trace
-            current_trace.set(trace.ground)
+            current_trace.set(trace.ground or trace)
             outs = trace.process_primitive(self, values, params)
         except Exception as error:
             source_info.add_user_note(error, current_source.get())
@@ -202,7 +202,8 @@ class Primitive:
         out_avals = self.type_of(avals, params)
         if not self.handles_keys and any(map(has_key_dtype, avals)):
             words = [ArrayImpl(x._buffer, physical_aval(x.aval)) for x in args]
-            buffers = bind_physically(self, avals, words, params, _move_axis)
+            buffers = bind_physically(self, avals, words, params,
+                                      lambda x, *axes: np.moveaxis(x._buffer, *axes))
             return [_checked_array(self, b, a) for b, a in zip(buffers, out_avals, strict=True)]
         buffers = _without_warnings(run, inputs, params)
         return [_checked_array(self, b, aval, inputs)
@@ -280,7 +281,3 @@ def bind_physically(primitive: Primitive, avals: Sequence[ShapedArray], args: Se
     outs, out_dims = primitive.rule("batch")(Axis(words), list(args), dims, **params)
     return [out if dim is None else move_axis(out, dim, -1)
             for out, dim in zip(outs, out_dims, strict=True)]
-
-
-def _move_axis(x: ArrayImpl, source: int, destination: int) -> np.ndarray:
-    return np.moveaxis(x._buffer, source, destination)

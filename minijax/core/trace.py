@@ -60,14 +60,16 @@ class Trace:
     its parent by `run_with`.  A `RuleTrace` processes operations on tracers of its level.
 
     Attributes:
-      ground: the trace that is current while `process_primitive` runs.
+      ground: the trace that is current while `process_primitive` runs; None for this one, which
+        would keep itself alive.
       cast_operands: inside of `shard_map`, makes operands vary along the same axes of the mesh.
     """
+
+    ground: Trace | None = None
 
     def __init__(self, level: Level | None, parent: Trace | None):
         self.level = level
         self.parent = parent
-        self.ground = self
         self.axes: tuple[Axis, ...] = parent.axes if parent else ()
         self.cast_operands: Callable | None = parent.cast_operands if parent else None
 

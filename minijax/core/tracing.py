@@ -258,29 +258,22 @@ class FlatFunction:
 
     def _checked(self, place: int, leaf: Any) -> Array:
         info = self.debug_info
-        if isinstance(leaf, core.Typed) and not isinstance(leaf, Array):
-            return core.AbstractArray(leaf.aval)
         if info is None:
             return check_arg(leaf)
-
         if core.is_ref(leaf):
-            path = self._path(place)
-            where = f" at output tree path result{path}" if path else ""
             raise ValueError(f"function {info.func_src_info} traced for {info.traced_for} returned "
-                             f"a mutable array reference of type {leaf.aval}{where}, but mutable "
-                             "array references cannot be returned.")
+                             f"a mutable array reference of type {leaf.aval}"
+                             f"{self._at('tree path result', place)}, but mutable array references "
+                             "cannot be returned.")
+        return core.as_value_or_raise(leaf, lambda: (
+            f"function {info.func_src_info} traced for {info.traced_for} returned a value of type "
+            f"{type(leaf)}{self._at('component ', place)}, which is not a valid JAX type"))
 
-        def refusal() -> str:
-            path = self._path(place)
-            where = f" at output component {path}" if path else ""
-            return (f"function {info.func_src_info} traced for {info.traced_for} returned a value "
-                    f"of type {type(leaf)}{where}, which is not a valid JAX type")
-        return core.as_value_or_raise(leaf, refusal)
-
-    def _path(self, place: int) -> str:
-        """The path of a leaf in the result of the user's function."""
+    def _at(self, what: str, place: int) -> str:
+        """Where a leaf is in the result of the user's function; empty if it is the result."""
         path = source_info.result_paths(self.out_tree)[place]
-        return path.removeprefix("[0]") if getattr(self.fun, "gives_more", False) else path
+        path = path.removeprefix("[0]") if getattr(self.fun, "gives_more", False) else path
+        return f" at output {what}{path}" if path else ""
 
     def result(self, outs: Iterable[Any]) -> Any:
         """The tree of these leaves, in the structure of the function's result."""
@@ -296,7 +289,7 @@ class FlatFunction:
 def check_arg(x: Any, stop: str = "") -> Array:
     """`x` as an array; the error for any other value ends with `stop`."""
     def refusal() -> str:
-        if isinstance(x, np.ndarray):
+        if isinstance(x, np.ndarray) and not stop:
             return (f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types "
                     "are supported by JAX.")
         return f"Argument '{x}' of type {type(x)} is not a valid JAX type{stop}"

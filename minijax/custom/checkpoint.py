@@ -5,11 +5,12 @@ In JAX: `jax/_src/ad_checkpoint.py`.
 """
 
 import functools
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from minijax.util import source_info, tracebacks
-from minijax import errors
+from minijax import config, core, errors
 from minijax.transforms import arguments, compiled
 from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
@@ -20,7 +21,8 @@ from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import carried_first, carrying_refs, reading
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, merge_lists, partition_list
+from minijax.core.jaxpr import (Atom, ClosedJaxpr, JaxprEqn, cached_on_jaxpr, eval_jaxpr,
+                                merge_lists, partition_list)
 from minijax.core.tracing import is_tracer
 
 TRACED_FOR = "checkpoint / remat"
@@ -56,6 +58,9 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
         refuse_io(jaxpr, NotImplementedError, "Effects not supported in partial-eval of "
                   f"`checkpoint`/`remat`: {[*jaxpr.effects]}")
     known, unknown_half, unknown_out, used = _partial_eval(jaxpr, unknown, policy)
+    _log_residuals((aval for aval, later, read in zip(jaxpr.in_avals, unknown, used, strict=True)
+                    if read and not later), known.jaxpr.outvars[unknown_out.count(False):],
+                   known.eqns)
     params["policy"] = policy
     return PartialEvalResult(
         partition_list(args, unknown)[False], {"jaxpr": known, **params},
@@ -63,7 +68,38 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
         {"jaxpr": unknown_half, **params, "differentiated": True}, unknown_out)
 
 
-checkpoint_p = compiled.call_of_program("checkpoint", _split, computes_again=True)
+def _log_residuals(inputs: Iterable[core.ShapedArray], saved: Sequence[Atom],
+                   eqns: Sequence[JaxprEqn]) -> None:
+    """Log what the backward pass keeps: arguments, and results of operations."""
+    if not (config.read("log_checkpoint_residuals")
+            or compiled.logger.isEnabledFor(logging.DEBUG)):
+        return
+    sources = {v: eqn for eqn in eqns for v in eqn.outvars}
+    kept = [f"  {aval.str_long()}" for aval in inputs]
+    lines = ["remat-decorated function saving inputs with shapes:", *kept] if kept else []
+    if saved:
+        lines.append("and saving these intermediates:" if kept else
+                     "remat-decorated function saving these intermediates:")
+        lines += [f"  {v.aval.str_long()} from output of {sources[v].primitive.name} from "
+                  f"{source.place if (source := sources[v].source_info) else 'an unknown line'}"
+                  for v in saved if v in sources]
+    if lines:
+        compiled.log("%s\n", "\n".join(lines), flag="log_checkpoint_residuals")
+
+
+class CheckpointPrimitive(compiled.CallPrimitive):
+    """Applies a program; operation by operation, where the user has given one its meaning."""
+
+    def evaluate(self, args: Sequence[Any], params: core.Params) -> list[core.ArrayImpl]:
+        closed = params["jaxpr"]
+        if closed.derived(("has users' operations",), lambda: any(
+                eqn.primitive.impl is not eqn.primitive.as_made["impl"] for eqn in closed.eqns)):
+            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return super().evaluate(args, params)
+
+
+checkpoint_p = compiled.call_of_program("checkpoint", _split, computes_again=True,
+                                        kind=CheckpointPrimitive)
 
 
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool] = True,

@@ -55,8 +55,10 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
     flat, leaves = flattened(fun, tuple(primals), "jet")
     values = [check_arg(x) for x in leaves]
     factors = [1. if factorial_scaled else float(math.factorial(n + 1)) for n in range(order)]
-    input_derivatives = [[_as_derivative(value, t) * f for t, f in zip(terms, factors, strict=True)]
-                         for value, terms in zip(values, series, strict=False)]
+    input_derivatives = [
+        [Zero(value.aval.to_tangent_aval())] * order if value.dtype == bool else
+        [_as_derivative(value, t) * f for t, f in zip(terms, factors, strict=True)]
+        for value, terms in zip(values, series, strict=False)]
     outs, derivatives = core.leaving_no_tracer(jet_flat)(
         flat, values, input_derivatives, order, flat.debug_info)
     returned = [[t / f if f != 1 else t for t, f in zip(terms, factors, strict=True)]
@@ -72,7 +74,7 @@ def _check_argument(i: int, x: Any, terms: Sequence[Any]) -> None:
     for j, term in enumerate(terms):
         if not is_leaf([term]):
             raise ValueError(f"term {j} for argument {i} is not an array")
-    if not has_derivatives(core.get_aval(x)):
+    if not has_derivatives(core.get_aval(x)) and core.get_aval(x).dtype != bool:
         raise TypeError(f"jet requires floating-point arguments, but argument {i} has the dtype "
                         f"{core.get_aval(x).dtype}. Convert it, or close over it.")
 

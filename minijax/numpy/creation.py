@@ -25,7 +25,7 @@ from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                      promote_dtypes_inexact, promote_shapes, public,
                                      shape_of_argument, static_index, static_value)
 from minijax.numpy.shaping import moveaxis
-from minijax.primitives.convert import filling
+from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import keys_of
 from minijax.tree_util import tree_map
 
@@ -54,7 +54,7 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True,
     out = _array(object, dtype)
     if out.ndim < ndmin:
         out = lax.broadcast_to_rank(out, ndmin)
-    return alias(out) if copy and out is object else out
+    return copied(out) if copy and out is object else out
 
 
 def _array_of_positional(object: Any, dtype: Any, *args: Any, **named: Any) -> Array:
@@ -109,7 +109,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
                     "input.", DeprecationWarning)
         x = lax.real(x)
     converted = convert(x, dtype)
-    return alias(converted) if copy and converted is x else converted
+    return copied(converted) if copy and converted is x else converted
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -120,7 +120,12 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     """
     if order not in (None, "K"):
         raise NotImplementedError("Only implemented for order='K'")
-    return alias(a)
+    return copied(a)
+
+
+def copied(x: Any) -> Any:
+    """Another array: one with the same buffer, which is immutable; of a tracer, a copy."""
+    return copy_p.bind(x) if isinstance(x, Tracer) else alias(x)
 
 
 def _array(x: Any, dtype: Any) -> Any:
@@ -363,7 +368,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
     first, last, stride = values.get("start", 0), values["stop"], values.get("step")
     if stride is None:
         numbers = lax.iota(dtype, max(0, math.ceil(last - first)))
-        return convert(first, dtype) + numbers if "start" in values else numbers
+        return convert(first, dtype) + numbers if first else numbers
     if stride == 0:
         raise ZeroDivisionError("division by zero")
     return array(np.arange(first, last, stride), dtype=dtype)

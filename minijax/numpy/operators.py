@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, Tracer, alias, donate, is_donated
+from minijax.core import Array, ArrayImpl, Tracer, donate, is_donated
 from minijax.placement.device_put import block_until_ready, device_put
 from minijax.placement.devices import CPU
 from minijax.placement.resharding import shards
@@ -252,8 +252,8 @@ class _Methods:
     # ── NumPy's and others' protocols ────────────────────────────────────────────────────────
 
     __reduce__ = display.reduced
-    __copy__ = alias
-    __deepcopy__ = lambda self, memo: alias(self)
+    __copy__ = creation.copied
+    __deepcopy__ = lambda self, memo: creation.copied(self)
 
     def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         numbers = _numbers(self, error=errors.TracerArrayConversionError)
@@ -302,7 +302,7 @@ class _Methods:
         return shaping.transpose(self, axes[0] if one_argument else axes or None)
 
     flatten = shaping.ravel
-    copy = clone = alias  # arrays are immutable, so both share the buffer
+    copy = clone = creation.copied
 
     def view(self: Any, dtype: Any = None) -> Any:
         """The same bits, read as another dtype of the same or another width.

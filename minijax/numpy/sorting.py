@@ -110,14 +110,18 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
         a = a[sorter]
     if method in _COUNTING:
         a = lax.sort(a)
-    return _binary_search(a, v, side=side)
+    index = _INT
+    if a.size > np.iinfo(index).max:
+        index = dtypes.check_user_dtype_supported(np.int64, "searchsorted")
+        np.asarray(a.size, index)  # says that there are too few bits
+    return _binary_search(a, v, side=side, index=index)
 
 
-@functools.partial(jit, static_argnames="side", inline=True)
-def _binary_search(a: Array, v: Array, side: str) -> Array:
-    low, high = (lax.full(v.shape, n, _INT) for n in (0, a.size))
+@functools.partial(jit, static_argnames=("side", "index"), inline=True)
+def _binary_search(a: Array, v: Array, side: str, index: Any) -> Array:
+    low, high = (lax.full(v.shape, n, index) for n in (0, a.size))
     for _ in range(a.size.bit_length()):
-        middle = lax.shift_right_logical(low + high, convert(1, _INT))
+        middle = lax.shift_right_logical(low + high, convert(1, index))
         element = a.at[middle].get(mode="clip", wrap_negative_indices=False)
         is_left = ~_before(element, v) if side == "left" else _before(v, element)
         is_left = is_left | (middle >= high)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes
+from minijax import config, core, dtypes
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, ShapedArray, Undefined,
                           Zero)
 from minijax.primitives import summation
@@ -254,6 +254,11 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
         check_reducible(name, x, accepts)
         check_axes(x, axes)
+        flag = config.flags.get("allow_f16_reductions")  # absent as long as no program names it
+        if flag and not flag.value and name == "reduce_sum" and x.dtype in (
+                np.float16, dtypes.bfloat16) and any(x.shape[d] != 1 for d in axes):
+            raise ValueError(f"{name} on operand {x.str_short(True)} is not allowed when "
+                             "jax_allow_f16_reductions=False.")
         weak = x.weak_type and accepts is not BITS
         return [x.update(shape=without(x.shape, axes), weak_type=weak)]
 

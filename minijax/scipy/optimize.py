@@ -1,6 +1,6 @@
-"""`minijax.scipy.optimize`: a minimum of a function of vectors, by quasi-Newton steps (BFGS).
+"""`minijax.scipy.optimize`: a minimum of a function of vectors, by quasi-Newton steps.
 
-After J. Nocedal and S. J. Wright, Numerical Optimization (1999): algorithms 3.5, 3.6 and 8.1.
+After J. Nocedal and S. J. Wright, Numerical Optimization (1999): algorithms 3.5, 3.6, 8.1 and 9.1.
 Builds on `gradients`, `lax.while_loop`.  In JAX: `jax/_src/scipy/optimize/`.
 """
 
@@ -22,7 +22,7 @@ class OptimizeResults(NamedTuple):
 
     x: Array  # the minimiser,
     success: Any  # whether it is a minimum,
-    status: Any  # 0: it is; 1: too many steps; 3, 5: no step goes down; -1: not decided
+    status: Any  # 0: it is; 1: too many steps; 3, 5: no step goes down; 4: the value stays
     fun: Array  # the value there,
     jac: Array  # the gradient there,
     hess_inv: Array | None  # and an estimate of the inverse Hessian
@@ -42,10 +42,12 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
     Args:
       fun: takes x and `args`, and gives a number.
       x0: where to begin, of shape (n,).
-      method: "BFGS".
+      method: "BFGS"; or by JAX's long name L-BFGS, which keeps the last steps in place of a matrix,
+        and takes complex x.
       tol: how large the gradient may be at a minimum; `gtol` of the options by default.
       options: `gtol`, `norm` (by which the gradient is measured), `maxiter`,
-        `line_search_maxiter`.
+        `line_search_maxiter`; of L-BFGS `maxls` in its place, `maxcor` (how many steps are kept)
+        and `ftol` (how small a relative decrease of the value ends it).
 
     Raises:
       TypeError: where `args` is no tuple.
@@ -54,14 +56,14 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
     if not isinstance(args, tuple):
         raise TypeError("args argument to jax.scipy.optimize.minimize must be a tuple, "
                         f"got {args}")
-    if method.lower() != "bfgs":
-        raise ValueError(f"Method {method} not recognized. Use BFGS.")
+    if method.lower() not in _METHODS:
+        raise ValueError(f"Method {method} not recognized. Use BFGS, or {L_BFGS}.")
     x = jnp.asarray(x0)
     if x.ndim != 1:
         raise ValueError(f"x0 must be a vector, got shape {x.shape}. Flatten it, for example with "
                          "jax.flatten_util.ravel_pytree.")
     defaults = {} if tol is None else {"gtol": tol}  # JAX: ignores it
-    return _minimize_bfgs(lambda x: fun(x, *args), x, **{**defaults, **(options or {})})
+    return _METHODS[method.lower()](lambda x: fun(x, *args), x, **{**defaults, **(options or {})})
 
 
 # ── Line search ──────────────────────────────────────────────────────────────────────────────
@@ -140,8 +142,64 @@ def _line_search(point_at: Callable, start: _Point, first: Any, max_steps: int) 
 
 # ── Quasi-Newton steps ───────────────────────────────────────────────────────────────────────
 
+class _Matrix:
+    """The inverse of the Hessian as a matrix, improved by each step."""
+
+    def start(self, x: Array) -> Array:
+        return jnp.eye(x.size, dtype=x.dtype)
+
+    def times(self, inverse: Array, gradient: Array) -> Array:
+        return inverse @ gradient
+
+    def improved(self, inverse: Array, s: Array, y: Array, is_first: Any) -> Array:
+        """The inverse after a step `s` along which the gradient changed by `y`."""
+        rho, shear = 1 / (y @ s), jnp.eye(s.size, dtype=s.dtype) - jnp.outer(s, y) / (y @ s)
+        # rounding errors of an identity that is much larger than the true inverse would remain
+        size = (y @ s) / (y @ y)
+        is_tiny = is_first & (size < 10 * jnp.finfo(s.dtype).eps)
+        before = jnp.where(is_tiny, size * inverse, inverse)
+        return jnp.where(jnp.isfinite(rho), shear @ before @ shear.T + rho * jnp.outer(s, s),
+                         inverse)
+
+
+class _LastSteps:
+    """The inverse of the Hessian by the last steps, and the changes of the gradient in them."""
+
+    def __init__(self, count: int):
+        self.count = count
+
+    def start(self, x: Array) -> tuple[Array, Array]:
+        none = jnp.zeros((self.count, x.size), x.dtype)
+        return none, none
+
+    def times(self, inverse: tuple[Array, Array], gradient: Array) -> Array:
+        """The product, by two loops over the steps; those that are not there yet do nothing."""
+        steps, changes = inverse
+        products = (steps * changes).sum(1)
+        rho = jnp.where(products == 0, 0, 1 / jnp.where(products == 0, 1, products))
+
+        def back(q: Array, row: tuple) -> tuple[Array, Array]:
+            s, y, rho = row
+            alpha = rho * (s @ q)
+            return q - alpha * y, alpha
+
+        def forth(r: Array, row: tuple) -> tuple[Array, None]:
+            s, y, rho, alpha = row
+            return r + (alpha - rho * (y @ r)) * s, None
+        rows = steps, changes, rho
+        q, alphas = lax.scan(back, gradient, rows, reverse=True)
+        y = changes[-1]
+        scale = jnp.where(rho[-1] == 0, 1, products[-1] / jnp.where(rho[-1] == 0, 1, y @ y))
+        return lax.scan(forth, scale * q, (*rows, alphas))[0]
+
+    def improved(self, inverse: tuple[Array, Array], s: Array, y: Array, is_first: Any
+                 ) -> tuple[Array, Array]:
+        new = jnp.concatenate([inverse[0][1:], s[None]]), jnp.concatenate([inverse[1][1:], y[None]])
+        return _select(y @ s > 0, new, inverse)
+
+
 class _Descent(NamedTuple):
-    """The state of `_minimize_bfgs`."""
+    """The state of `_descend`."""
 
     x: Any
     value: Any
@@ -153,17 +211,18 @@ class _Descent(NamedTuple):
     status: Any
 
 
-def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: Any = np.inf,
-                   gtol: float = 1e-5, line_search_maxiter: int = 10) -> OptimizeResults:
+def _descend(fun: Callable, x0: Array, hessian: _Matrix | _LastSteps, maxiter: int | None,
+             norm: Any, gtol: float, ftol: float, max_search: int) -> OptimizeResults:
+    """Quasi-Newton steps until the gradient is small, or the value stays."""
     max_steps = 200 * x0.size if maxiter is None else maxiter
     value_and_gradient = value_and_grad(fun)
 
-    def status_of(gradient: Any, search_status: Any = 0) -> Any:
-        failed = jnp.where(search_status == 0, -1, search_status + 2)
+    def status_of(gradient: Any, search_status: Any = 0, decrease: Any = np.inf) -> Any:
+        failed = jnp.where(search_status == 0, jnp.where(decrease < ftol, 4, -1), search_status + 2)
         return jnp.where(jnp.linalg.norm(gradient, ord=norm) < gtol, 0, failed)
 
     def step(state: _Descent) -> _Descent:
-        direction = -(state.inverse @ state.gradient)
+        direction = -hessian.times(state.inverse, state.gradient)
 
         def point_at(length: Any) -> _Point:
             value, gradient = value_and_gradient(state.x + length * direction)
@@ -171,23 +230,46 @@ def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: A
         slope = state.gradient @ direction
         search = _line_search(
             point_at, _Point(jnp.zeros_like(slope), state.value, slope, state.gradient),
-            jnp.minimum(1, 2.02 * state.decrease / -slope), line_search_maxiter)
+            jnp.minimum(1, 2.02 * state.decrease / -slope), max_search)
         point = search.low
-        s, y = point.step * direction, point.gradient - state.gradient
-        rho, shear = 1 / (y @ s), jnp.eye(x0.size, dtype=x0.dtype) - jnp.outer(s, y) / (y @ s)
-        inverse = jnp.where(jnp.isfinite(rho), shear @ state.inverse @ shear.T
-                            + rho * jnp.outer(s, s), state.inverse)
-        return _Descent(state.x + s, point.value, point.gradient, inverse,
-                        state.value - point.value, state.steps + 1, state.calls + search.count,
-                        status_of(point.gradient, search.status))
+        s, y, decrease = point.step * direction, point.gradient - state.gradient, (
+            state.value - point.value)
+        size = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(point.value)), 1)
+        return _Descent(state.x + s, point.value, point.gradient,
+                        hessian.improved(state.inverse, s, y, state.steps == 0),
+                        decrease, state.steps + 1, state.calls + search.count,
+                        status_of(point.gradient, search.status, decrease / size))
     value, gradient = value_and_gradient(x0)
     final = lax.while_loop(
         lambda state: (state.status == -1) & (state.steps < max_steps), step,
-        _Descent(x0, value, gradient, jnp.eye(x0.size, dtype=x0.dtype),
-                 jnp.linalg.norm(gradient) / 2, jnp.array(0), jnp.array(1), status_of(gradient)))
+        _Descent(x0, value, gradient, hessian.start(x0), jnp.linalg.norm(gradient) / 2,
+                 jnp.array(0), jnp.array(1), status_of(gradient)))
     status = jnp.where((final.status != 0) & (final.steps >= max_steps), 1, final.status)
+    inverse = final.inverse if isinstance(hessian, _Matrix) else None
     return OptimizeResults(final.x, final.status == 0, status, final.value, final.gradient,
-                           final.inverse, final.calls, final.calls, final.steps)
+                           inverse, final.calls, final.calls, final.steps)
 
+
+def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: Any = np.inf,
+                   gtol: float = 1e-5, line_search_maxiter: int = 10) -> OptimizeResults:
+    return _descend(fun, x0, _Matrix(), maxiter, norm, gtol, -np.inf, line_search_maxiter)
+
+
+def _minimize_lbfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: Any = np.inf,
+                    maxcor: int = 10, ftol: float = 2.220446049250313e-09, gtol: float = 1e-5,
+                    maxls: int = 20) -> OptimizeResults:
+    if not jnp.iscomplexobj(x0):
+        return _descend(fun, x0, _LastSteps(maxcor), maxiter, norm, gtol, ftol, maxls)
+
+    def joined(parts: Array, sign: int = 1) -> Array:
+        return lax.complex(parts[:x0.size], sign * parts[x0.size:])
+    result = _descend(lambda parts: fun(joined(parts)), jnp.concatenate([x0.real, x0.imag]),
+                      _LastSteps(maxcor), maxiter, norm, gtol, ftol, maxls)
+    return result._replace(x=joined(result.x), jac=joined(result.jac, -1))
+
+
+L_BFGS = "l-bfgs-experimental-do-not-rely-on-this"
+_METHODS: dict[str, Callable[..., OptimizeResults]] = {
+    "bfgs": _minimize_bfgs, L_BFGS: _minimize_lbfgs}
 
 _export_all(globals())

@@ -112,7 +112,11 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
         args, outs = list(map(gathered, args)), list(map(gathered, outs))
         if primitive.split is not None:  # it runs programs inside
             buffers = [x._buffer for x in args]
-            _report_origins(_find_origins(primitive.rule("impl"), *buffers, **params))
+            origins = _find_origins(primitive.rule("impl"), *buffers, **params)
+            if not (origins or _only_origins() or is_bad(args, kind)) and is_bad(
+                    _unchecked(primitive.rule("impl"), *buffers, **params), kind):
+                origins = [origin(kind, primitive, args, outs)]  # a literal inside
+            _report_origins(origins)
         elif (not _only_origins() or _is_made(primitive, args, params, kind)
                 or is_new_in_the_backward_pass(kind)):
             _report_origins([origin(kind, primitive, args, outs)])

@@ -123,7 +123,8 @@ def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs:
     where += "".join(f", in {step}" for step in current_steps.get())
     sharded = any(step.kind == SHARDED for step in current_steps.get())
     start = f"Invalid value ({kind}) encountered in {SHARDED}: " if sharded else ""
-    fix = FIX_PASSED_ON if is_bad(operands, kind) else FIX_BACKWARD if is_backward else FIX
+    is_passed_on = primitive.split is not None or is_bad(operands, kind)  # or it is a literal
+    fix = FIX_PASSED_ON if is_passed_on else FIX_BACKWARD if is_backward else FIX
     message = (f"{start}invalid value ({kind}) encountered in {primitive.name}"
                f"{operands_text(kind, primitive, operands, outs)}{where}")
     return Origin(kind, source, finding(

@@ -26,6 +26,7 @@ from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, eval_jaxpr, partition_list, subjaxprs,
                                 types_in)
 from minijax.core.tracing import stage
+from minijax.transforms.arguments import UNSPECIFIED
 
 logger = logging.getLogger("minijax")
 T = TypeVar("T")
@@ -69,18 +70,22 @@ def is_interpreted(closed: ClosedJaxpr, device: Device) -> bool:
 def _make_executable(closed: ClosedJaxpr, name: str, device: Device, loops: Any) -> Callable:
     if is_interpreted(closed, device):
         return functools.partial(interpret, closed)
-    _log("Compiling jit(%s) with global shapes and types (%s).", name,
-         lambda: ", ".join(map(repr, closed.in_avals)))
-    timing = timed(f"compilation of jit({name})", "backend_compile", f"jit({name})")
-    with timing, blaming_the_compiler(closed, name):
-        return device.compiled(loops or lowered(closed, name))
+    log("Compiling jit(%s) with global shapes and types %s. Argument mapping: %s.", name,
+        tuple(closed.in_avals), (UNSPECIFIED,) * len(closed.in_avals))
+    with blaming_the_compiler(closed, name):
+        loops = loops or lowered(closed, name)
+        with timed(f"XLA compilation of jit({name})", "backend_compile", f"jit({name})"):
+            return device.compiled(loops)
 
 
 def lowered(closed: ClosedJaxpr, name: str) -> Any:
     """A program as loops, by the compiler, which is loaded when it is first needed."""
     with lazily.importing:
         from minijax.compiler.lowered import Lowered
-    return Lowered(closed, name)
+    # the words of JAX, which tools read
+    with timed(f"jaxpr to MLIR module conversion jit({name})", "jaxpr_to_mlir_module",
+               f"jit({name})"):
+        return Lowered(closed, name)
 
 
 def optimised(run: Callable[..., list]) -> Callable[..., list]:
@@ -121,11 +126,9 @@ def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
             "the function and the types of its arguments.") from error
 
 
-def _log(text: str, *values: Any) -> None:
-    """Log a step of compilation, with `log_compiles` as a warning; functions compute values."""
-    level = logging.WARNING if config.log_compiles.value else logging.DEBUG
-    if logger.isEnabledFor(level):
-        logger.log(level, text, *(value() if callable(value) else value for value in values))
+def log(text: str, *values: Any, flag: str = "log_compiles") -> None:
+    """Log a step of compilation, with the flag as a warning."""
+    logger.log(logging.WARNING if config.read(flag) else logging.DEBUG, text, *values)
 
 
 @contextlib.contextmanager
@@ -137,7 +140,7 @@ def timed(what: str, event: str, name: str) -> Iterator[None]:
     if monitoring := sys.modules.get("minijax.monitoring"):  # otherwise there are no listeners
         monitoring.record_event_duration_secs(
             f"/jax/core/compile/{event}_duration", time.perf_counter() - start, fun_name=name)
-    _log("Finished %s in %.9f sec", what, time.perf_counter() - start)
+    log("Finished %s in %.9f sec", what, time.perf_counter() - start)
 
 
 def called(program: Callable[[], T], python: Callable[[], Any], function: str | None = None
@@ -207,15 +210,17 @@ class CallPrimitive(Primitive):
 
 
 def call_of_program(name: str, split: Callable[..., PartialEvalResult],
-                    computes_again: bool = False) -> CallPrimitive:
+                    computes_again: bool = False, kind: type[CallPrimitive] = CallPrimitive
+                    ) -> CallPrimitive:
     """A primitive that applies a program.
 
     Args:
       name: as a jaxpr prints it.
       split: selects the residuals of its backward pass.
       computes_again: whether the transposed half recomputes known values.
+      kind: the class of the primitive.
     """
-    return CallPrimitive(name, **running("jaxpr", "called" if computes_again else "inlined"),
+    return kind(name, **running("jaxpr", "called" if computes_again else "inlined"),
                          **running_one_of("jaxpr", computes_again=computes_again),
                          split=split, examples=_examples)
 

@@ -230,10 +230,10 @@ class JitFunction:
 
     def _with_values(self, args: tuple, kwargs: dict) -> CallArguments:
         call = CallArguments(self, args, kwargs)
-        for x in call.leaves:
+        for i, x in enumerate(call.leaves):
             if isinstance(x, ShapeDtypeStruct):
-                raise TypeError(f"{x!r} has no value; a function can only be traced and lowered "
-                                "with it.")
+                call.leaves[i] = core.as_value_or_raise(x, functools.partial(
+                    "{!r} has no value: functions can be traced and lowered with it".format, x))
         return call
 
     def _result(self, call: CallArguments, traced: Traced, has_run: bool) -> Any:
@@ -286,7 +286,12 @@ class JitFunction:
     def _traced(self, call: CallArguments) -> Traced:
         """The trace for these arguments."""
         key, table = call.key, self._table()
-        traced = table.get(key)
+        try:
+            traced = table.get(key)
+        except Exception as error:
+            raise ValueError(
+                "static arguments should be comparable using __eq__. Comparing objects of types "
+                f"{[kind for _, (kind, _) in key.static]} raised:\n{error!r}") from error
         if traced is None or not traced.is_current():
             core.base_trace.notify("miss", call, key, table)
             traced = call.trace()

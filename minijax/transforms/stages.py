@@ -99,9 +99,11 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """The types of the results, in their tree."""
-        closed = self._traced.jaxpr
-        shardings: Any = core.Primitive.eager_dispatch.explicit_shardings(closed) if (
-            config.mesh.value or compiled.is_annotated(closed)) else itertools.repeat(None)
+        closed, of_jit = self._traced.jaxpr, self._traced.arguments.shardings
+        shardings: Any = (
+            of_jit.of_leaves("result", self._traced.out_tree) if of_jit else
+            core.Primitive.eager_dispatch.explicit_shardings(closed) if (
+                config.mesh.value or compiled.is_annotated(closed)) else itertools.repeat(None))
         types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding)
                  for a, sharding in zip(closed.out_avals, shardings, strict=False)]
         return tree_util.tree_unflatten(self._traced.out_tree, types)

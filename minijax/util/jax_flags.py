@@ -13,7 +13,6 @@ from minijax import config
 
 # What these ask for is not there, or it always is; any value of their kind is taken.
 TAKEN = """
-allow_f16_reductions True
 auto_pcast True
 backend_target ''
 bcoo_cusparse_lowering False
@@ -110,7 +109,6 @@ error_checking_behavior_nan 'ignore'
 error_checking_behavior_oob 'ignore'
 explicit_x64_dtypes 'warn'
 high_dynamic_range_gumbel False
-log_checkpoint_residuals False
 mock_gpu_topology ''
 thread_guard False
 """
@@ -143,6 +141,11 @@ def _declare(table: str, is_free: bool) -> None:
         config.define(name, kind, default, "A flag of JAX that changes nothing here.")
 
 
+config.define("allow_f16_reductions", config.boolean, True,
+              "Whether float16 and bfloat16 are summed; the sums are computed in float32 here.",
+              traced=True)
+config.define("log_checkpoint_residuals", config.boolean, False,
+              "Warn of what functions under `checkpoint` keep for their backward pass.")
 _declare(TAKEN, True)
 _declare(ONLY_THE_DEFAULT, False)
 

@@ -2,22 +2,27 @@
 
 The checkout is one of JAX's repository at version 0.10.2, beside this one (also `JAX_CHECKOUT`).
 For each file it prints the cases that passed, failed, and need something inside of JAX; `--report`
-lists the failures and those names.  With `--beside-jax` the cases run on JAX as well; those that
-fail or are skipped there are left out.  It is a tool, no part of `make test`.
+lists the failures and those names; `reasons.toml` says why what fails fails, and `--table` writes
+`results.md`.  With `--beside-jax` the cases run on JAX as well; those that fail or are skipped
+there are left out.  It is a tool, no part of `make test`.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent.parent
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+RESULTS = HERE / "results.md"
 Outcomes = dict[str, tuple[str, str]]  # of a case: passed, failed, skipped or internals; and a text
 
 
@@ -46,9 +51,26 @@ def outcomes(checkout: Path, name: str, on: str, options: list[str], verbose: bo
     return {case: (outcome, text) for case, outcome, text in rows}
 
 
-def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[str, Outcomes]:
+def reasons() -> list[dict]:
+    """The rows of `reasons.toml`."""
+    rows: list[dict] = tomllib.loads((HERE / "reasons.toml").read_text())["reason"]
+    return rows
+
+
+def with_reasons(name: str, ours: Outcomes) -> Outcomes:
+    """The outcomes, where a failed case that needs internals says so, and others say why."""
+    def explained(case: str, outcome: tuple[str, str]) -> tuple[str, str]:
+        for each in reasons() if outcome[0] == "failed" else ():
+            if each["file"] == name and any(fnmatch.fnmatchcase(case, x) for x in each["cases"]):
+                return (("internals", each["needs"]) if "needs" in each else
+                        ("failed", f"{each['why']}. {outcome[1]}"))
+        return outcome
+    return {case: explained(case, outcome) for case, outcome in ours.items()}
+
+
+def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[list[str], Outcomes]:
     """A line of the table, and the cases that count."""
-    counted = {case: x for case, x in ours.items()
+    counted = {case: x for case, x in with_reasons(name, ours).items()
                if x[0] != "skipped" and (theirs is None or theirs.get(case, [""])[0] == "passed")}
     absent = [case for case, x in (theirs or {}).items()
               if x[0] == "passed" and case not in counted]
@@ -56,8 +78,27 @@ def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[str, Outcom
     number = Counter(outcome for outcome, _ in counted.values())
     judged = number["passed"] + number["failed"]
     share = f"{number['passed'] / judged:.1%}" if judged else "-"
-    return (f"{name:28}{number['passed']:8}{number['failed']:8}{number['internals']:11}{share:>9}",
-            counted)
+    return [name, *(str(number[x]) for x in ("passed", "failed", "internals")), share], counted
+
+
+def written(rows: list[list[str]]) -> None:
+    """Write rows of the table, and the reasons, to `results.md`; other rows stay."""
+    known = {row[0]: row for line in RESULTS.read_text().splitlines() if RESULTS.exists()
+             for row in [[cell.strip() for cell in line.strip("|").split("|")]]
+             if len(row) == 5 and row[1].isdigit()} if RESULTS.exists() else {}
+    known |= {row[0]: row for row in rows}
+    lines = ["# JAX's own tests on minijax", "",
+             "`python -m tests.jax_suite --table --checkout FOLDER FILE…` writes these rows: of",
+             "the cases of each of JAX's test files, how many pass, fail, and use something inside",
+             "of JAX; the share is that of the first among the first two.", "",
+             "| file | passed | failed | internals | share |", "|---|---:|---:|---:|---:|",
+             *(f"| {' | '.join(known[name])} |" for name in sorted(known)), "",
+             "## What fails, and why", ""]
+    for each in reasons():
+        if "why" in each:
+            lines.append(f"- {each['file']}: {', '.join(f'`{case}`' for case in each['cases'])}: "
+                         f"{each['why']}.")
+    RESULTS.write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:
@@ -66,6 +107,7 @@ def main() -> None:
     parser.add_argument("--checkout", type=Path, default=os.environ.get("JAX_CHECKOUT"))
     parser.add_argument("--beside-jax", action="store_true", help="run the cases on JAX, too")
     parser.add_argument("--report", type=Path, help="a file for failures and internals")
+    parser.add_argument("--table", action="store_true", help="write the rows to results.md")
     parser.add_argument("-k", help="only the cases that match, as in pytest")
     parser.add_argument("-v", action="store_true", help="show what pytest prints")
     arguments = parser.parse_args()
@@ -77,8 +119,10 @@ def main() -> None:
         theirs = (outcomes(arguments.checkout, name, "jax", options, False)
                   if arguments.beside_jax else None)
         ours = outcomes(arguments.checkout, name, "minijax", options, arguments.v)
-        line, counted = row(name, ours, theirs)
-        print(line, flush=True)
+        cells, counted = row(name, ours, theirs)
+        print("{:28}{:>8}{:>8}{:>11}{:>9}".format(*cells), flush=True)
+        if arguments.table:
+            written([cells])
         if arguments.report:
             with arguments.report.open("a") as file:
                 for case, (outcome, text) in sorted(counted.items(), key=lambda x: (x[1], x[0])):

@@ -82,3 +82,18 @@ def test_refusals(agrees_with_jax, options):
 def test_a_start_that_is_no_vector_is_refused():
     with pytest.raises(ValueError, match="x0 must be a vector, got shape"):
         minimize(jnp.sum, jnp.ones((2, 2)), method="BFGS")
+
+
+@pytest.mark.parametrize("start", [[0., 0.], [1., 2. - 3.j, 4.]])
+def test_the_last_steps_lead_to_the_minimum_too(start):
+    end = np.arange(len(start)) + (1j if np.iscomplexobj(start) else 0)
+    result = minijax.jit(lambda x: minimize(
+        lambda x: (jnp.abs(x - end) ** 2 * (np.arange(len(start)) * 9 + 1)).sum(), x,
+        method="l-bfgs-experimental-do-not-rely-on-this", options={"gtol": 1e-6}))(jnp.array(start))
+    np.testing.assert_allclose(result.x, end, atol=1e-5)
+    assert result.hess_inv is None
+
+
+def test_a_steep_function_needs_a_small_inverse():
+    result = minimize(lambda x: ((1e4 * x) ** 2).mean(), jnp.ones(2), method="BFGS")
+    np.testing.assert_allclose(result.x, 0, atol=1e-6)

@@ -28,8 +28,10 @@ def test_what_is_traced_and_compiled_is_logged_with_its_time(caplog):
         f(jnp.ones(3))
     assert log_of(program, caplog) == [
         "Finished tracing halved for jit in … sec",
-        "Compiling jit(halved) with global shapes and types (ShapedArray(float32[3])).",
-        "Finished compilation of jit(halved) in … sec"]
+        "Compiling jit(halved) with global shapes and types (ShapedArray(float32[3]),). "
+        "Argument mapping: (UnspecifiedValue,).",
+        "Finished jaxpr to MLIR module conversion jit(halved) in … sec",
+        "Finished XLA compilation of jit(halved) in … sec"]
 
 
 def test_a_function_that_fails_is_not_finished(caplog):
@@ -184,8 +186,8 @@ def test_each_step_is_in_the_log_at_its_lowest_level(caplog):
     f = jax.jit(lambda x: x * 3.25)
     with caplog.at_level("DEBUG", logger="minijax"):
         f(2.0)
-    assert [record.levelname for record in caplog.records] == ["DEBUG"] * 3
-    assert "Compiling jit(<lambda>)" in caplog.text and "Finished compilation" in caplog.text
+    assert [record.levelname for record in caplog.records] == ["DEBUG"] * 4
+    assert "Compiling jit(<lambda>)" in caplog.text and "Finished XLA compilation" in caplog.text
 
 
 def test_the_loops_of_a_lowered_program_are_built_once(monkeypatch):
