@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import config
+from minijax.util import lazily
 from minijax.util.tracebacks import wraps
 
 
@@ -178,31 +179,9 @@ def trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
         stop_trace()
 
 
-# ── Memory ───────────────────────────────────────────────────────────────────────────────────
-
-def device_memory_profile(backend: str | None = None) -> bytes:
-    """The memory of all arrays that are alive, by type and device, as a file for `pprof`.
-
-    Args:
-      backend: the platform whose arrays are counted; None for all.
-
-    >>> device_memory_profile()[:2] == b"\x1f\x8b"  # compressed, as pprof takes it
-    True
-    """
-    from minijax.placement.resharding import live_arrays
-    from minijax.util import pprof
-    totals: dict[tuple[str, str], tuple[int, int]] = {}
-    for x in live_arrays(backend):
-        for device in x.devices():
-            key = x.aval.str_short(), f"{device.platform}:{device.id}"
-            count, size = totals.get(key, (0, 0))
-            totals[key] = count + 1, size + x.nbytes // len(x.devices())
-    return gzip.compress(pprof.profile(
-        (("allocations", "count"), ("space", "bytes")),
-        [(kind, values, {"kind": "buffer", "device": device})
-         for (kind, device), values in totals.items()]))
+_OF_MEMORY = ("device_memory_profile", "save_device_memory_profile")
+lazily.attach(globals(), table=dict.fromkeys(_OF_MEMORY, "minijax.placement.memory_profile"))
 
 
-def save_device_memory_profile(filename: str | os.PathLike, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file, which ``pprof -web`` shows."""
-    pathlib.Path(filename).write_bytes(device_memory_profile(backend))
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_MEMORY})

@@ -20,6 +20,7 @@ from minijax.primitives import axes, comparison
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.gather_scatter import index_take
 from minijax.primitives.named_axes import (LINEAR, checks_vma, collective, find_axis, names_of,
                                            psum_invariant_p, pvary, sum_of_copies, varies_no_more)
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
