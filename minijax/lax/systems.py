@@ -125,6 +125,10 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
 
 def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float) -> Array:
     check_dtypes("symmetric_product", [a.aval, c.aval], [FLOAT, FLOAT])
+    if a.ndim != c.ndim:
+        raise TypeError("All inputs to symmetric_product must have the same number of batch "
+                        f"dimensions, but got {[a.ndim - 2, c.ndim - 2]} batch dimensions for the "
+                        "inputs.")
     n = a.shape[-2]
     if c.shape[-2:] != (n, n):
         raise ValueError(
