@@ -12,7 +12,7 @@ from minijax.util import exports, jax_flags, lazily, operators
 if TYPE_CHECKING:
     from minijax import (ad_checkpoint, config, core, custom_batching, custom_derivatives, debug,
                          distributed, dlpack, dtypes, errors, experimental, extend, image, lax,
-                         memory, monitoring, nn, numpy, ops, profiler, random, ref, scipy, sharding,
+                         monitoring, nn, numpy, ops, profiler, random, ref, scipy, sharding,
                          stages, tree, tree_util, typing)
     from minijax.transforms.api import disable_jit, eval_shape, fwd_and_bwd, make_jaxpr, vmap
     from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from minijax.transforms.stages import ShapeDtypeStruct
     from minijax.placement.devices import Device
     from minijax.transforms.jit import clear_caches, jit
+    from minijax.placement.memory_spaces import memory
     from minijax.placement.meshes import P, make_mesh, set_mesh
     from minijax.placement.resharding import (Shard, live_arrays, make_array_from_callback,
                                               make_array_from_process_local_data,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from minijax.notebook.widgets.explain import explain
 
 __version__ = "0.1.0"
+config = config.config  # type: ignore[assignment]  # an object, of the module's names
 __all__ = lazily.attach(globals(), exports.exported)
 
 # ── Hooks: what inner rings call and outer rings define, loaded at its first use ──────────────

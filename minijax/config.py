@@ -13,7 +13,6 @@ import functools
 import importlib
 import operator
 import os
-import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
@@ -502,8 +501,12 @@ def read(name: str) -> Any:
     return _find(name).value
 
 
-class _ConfigModule(types.ModuleType):
-    """Lets ``config.jax_enable_x64`` be read, and refuses to let it be assigned in silence."""
+class Config:
+    """What `minijax.config` is: this module's names, flags to be read, none to be assigned.
+
+    >>> config.jax_enable_x64
+    False
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(PREFIXES):
@@ -514,7 +517,7 @@ class _ConfigModule(types.ModuleType):
             return enable_x64.value
         if name in flags:  # which is declared where it is used
             return flags[name]
-        raise AttributeError(f"minijax.config has no {name!r}.")
+        return vars(self)["__getattr__"](name)  # which loads names on their first use
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith(PREFIXES) or name in flags:
@@ -526,5 +529,5 @@ class _ConfigModule(types.ModuleType):
         return [*super().__dir__(), *names()]
 
 
-config = sys.modules[__name__]
-config.__class__ = _ConfigModule
+config = Config()
+config.__dict__ = globals()

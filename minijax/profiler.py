@@ -8,6 +8,7 @@ In JAX: `jax/_src/profiler.py`; there XLA records threads and devices, too.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import gzip
 import json
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import config
+from minijax.util import lazily
 from minijax.util.tracebacks import wraps
 
 
@@ -30,6 +32,28 @@ class _Profile(NamedTuple):
     names: tuple[str, ...]
     began: float
     events: list[dict[str, Any]]
+    level: int  # 0: no events
+
+
+@dataclasses.dataclass
+class ProfileOptions:
+    """How a profile is made: `host_tracer_level` 0 records nothing, and `session_id` is the name of
+    its folder.  The others are those of XLA's profiler, and change nothing here.
+
+    >>> ProfileOptions().host_tracer_level
+    2
+    """
+
+    advanced_configuration: dict[str, Any] = dataclasses.field(default_factory=dict)
+    duration_ms: int = 0
+    enable_hlo_proto: bool = True
+    host_tracer_level: int = 2
+    include_dataset_ops: bool = True
+    python_tracer_level: int = 1
+    raise_error_on_start_failure: bool = False
+    repository_path: str = ""
+    session_id: str = ""
+    start_timestamp_ns: int = 0
 
 
 _running: list[_Profile] = []  # one at most
@@ -37,7 +61,7 @@ _running: list[_Profile] = []  # one at most
 
 def record(name: str, start: float, /, **details: Any) -> None:
     """Record an event that ends now, and began at `start` by `time.perf_counter`."""
-    for profile in _running:
+    for profile in filter(lambda each: each.level, _running):
         profile.events.append({
             "name": name, "ph": "X", "pid": os.getpid(), "tid": threading.get_ident(),
             "ts": (start - profile.began) * 1e6, "dur": (time.perf_counter() - start) * 1e6,
@@ -95,14 +119,15 @@ def annotate_function(func: Callable, name: str | None = None, **decorator_kwarg
 
 
 def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
-                create_perfetto_trace: bool = False, profiler_options: Any = None) -> None:
+                create_perfetto_trace: bool = False,
+                profiler_options: ProfileOptions | None = None) -> None:
     """Start a profile, which `stop_trace` writes into a folder below `log_dir`.
 
     Args:
       log_dir: a folder, which need not exist.
       create_perfetto_link: must be False.
       create_perfetto_trace: whether to write a copy as ``perfetto_trace.json.gz``.
-      profiler_options: must be None.
+      profiler_options: None for the defaults.
 
     Raises:
       RuntimeError: where one has been started already.
@@ -110,13 +135,14 @@ def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
     if _running:
         raise RuntimeError("Profile has already been started. Only one profile may be run at a "
                            "time.")
-    if create_perfetto_link or profiler_options is not None:
-        raise NotImplementedError("create_perfetto_link and profiler_options are XLA's: write the "
-                                  "profile, and open its file in https://ui.perfetto.dev")
-    timestamp = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
+    if create_perfetto_link:
+        raise NotImplementedError("create_perfetto_link: write the profile, and open its file in "
+                                  "https://ui.perfetto.dev")
+    options = profiler_options or ProfileOptions()
+    session = options.session_id or datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
     names = (platform.node(), "perfetto_trace")[:1 + create_perfetto_trace]
-    _running.append(_Profile(pathlib.Path(log_dir) / "plugins" / "profile" / timestamp,
-                             names, time.perf_counter(), []))
+    _running.append(_Profile(pathlib.Path(log_dir) / "plugins" / "profile" / session, names,
+                             time.perf_counter(), [], options.host_tracer_level))
     config.update("profiling", True)
 
 
@@ -138,7 +164,8 @@ def stop_trace() -> None:
 
 @contextlib.contextmanager
 def trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
-          create_perfetto_trace: bool = False, profiler_options: Any = None) -> Iterator[None]:
+          create_perfetto_trace: bool = False, profiler_options: ProfileOptions | None = None
+          ) -> Iterator[None]:
     """A block of which a profile is written; the arguments are those of `start_trace`.
 
     >>> import tempfile
@@ -150,3 +177,11 @@ def trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
         yield
     finally:
         stop_trace()
+
+
+_OF_MEMORY = ("device_memory_profile", "save_device_memory_profile")
+lazily.attach(globals(), table=dict.fromkeys(_OF_MEMORY, "minijax.placement.memory_profile"))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_MEMORY})

@@ -6,6 +6,7 @@
 import collections
 import contextlib
 import doctest
+import functools
 import importlib
 import inspect
 import io
@@ -22,7 +23,8 @@ MODULES = ["", "numpy", "lax", "nn", "nn.initializers", "random", "tree_util", "
            "scipy.linalg", "scipy.special", "numpy.linalg", "numpy.fft", "lax.linalg", "dtypes",
            "errors", "ops", "custom_derivatives", "custom_batching", "test_util", "ref",
            "example_libraries.optimizers", "example_libraries.stax"]
-WANTED = 0.97
+WANTED = 0.995  # of those that pass on JAX
+FAIL_ON_JAX = {"numpy.save": "its text has a # before what is printed"}
 DEVICES = 8  # that the examples of `pmap` and of meshes take for granted
 
 
@@ -66,8 +68,18 @@ def example_of(module, name, thing):
                                     e.options))
     # JAX runs an example with the names of the module that defines the function
     globs = {**dict(inspect.getmembers(module_of("minijax", module))),
-             "jax": minijax, "jnp": minijax.numpy, "np": np, "lax": minijax.lax}
+             "jax": minijax, "jnp": minijax.numpy, "np": np, "lax": minijax.lax,
+             "partial": functools.partial, "P": minijax.P}
     return doctest.DocTest(kept, globs, f"{module}.{name}".lstrip("."), None, 0, None)
+
+
+# Texts that rows of `jax_differences.toml` keep: of tracers, of numbers that come out as they went
+# in, of leaks, which here have a class of their own.
+AS_HERE = [(r"JitTracer\(~(\w+)\[\]\)",
+            r"Traced<ShapedArray(\1[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>"),
+           (r"JitTracer\((.*?\])\)", r"Traced<ShapedArray(\1)>with<DynamicJaxprTrace(level=1/0)>"),
+           (r"TypedFloat\((\d+\.)0, dtype=float32\)", r"Array(\1, dtype=float32, weak_type=True)"),
+           (r"^Exception$", "TracerLeakError")]
 
 
 class Checker(doctest.OutputChecker):
@@ -76,6 +88,8 @@ class Checker(doctest.OutputChecker):
     NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?")
 
     def check_output(self, want, got, flags):
+        for theirs, ours in AS_HERE:
+            want = re.sub(theirs, ours, want)
         if super().check_output(want, got, flags):
             return True
         wanted, found = self.NUMBER.findall(want), self.NUMBER.findall(got)
@@ -108,7 +122,7 @@ def tally():
     passed, failed = collections.Counter(), collections.defaultdict(dict)
     for module, name, thing in shared_objects():
         test = example_of(module, name, thing)
-        if test is None:
+        if test is None or f"{module}.{name}" in FAIL_ON_JAX:
             continue
         problem = run(test)
         if problem:

@@ -62,11 +62,13 @@ LONG = {**dict.fromkeys(("zeta", "digamma", "lgamma"), slice(None, None, 4)),
 # Whose laws are tested elsewhere, and why.
 WITHOUT_EXAMPLES = {
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_to_all", "axis_index", "ppermute",
-                     "psum", "psum_invariant", "pmax", "pmin", "pvary"), "they need a named axis"),
+                     "psum", "psum_invariant", "pmax", "pmin", "pvary",
+                     "ragged_all_to_all"), "they need a named axis"),
     **dict.fromkeys(("across_reduce", "across_gather", "across_exchange", "across_permute", "rank"),
                     "they need ranks: tests/placement/test_partition.py"),
     **dict.fromkeys(("pure_callback", "io_callback"), "Python computes their results"),
     "rng_uniform": "no two evaluations agree",
+    "random_gamma": "samplers call it: tests/public",
     "custom_lin": "it is only ever transposed",
     **dict.fromkeys(("debug_callback", "check", "dce_sink"), "they have no result")}
 _FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slope_is_symmetric",

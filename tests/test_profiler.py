@@ -59,9 +59,29 @@ def test_one_at_a_time(tmp_path):
     with (profiler.trace(tmp_path),
           pytest.raises(RuntimeError, match="Profile has already been started")):
         profiler.start_trace(tmp_path)
-    for option in ({"create_perfetto_link": True}, {"profiler_options": 3}):
-        with pytest.raises(NotImplementedError, match=r"ui\.perfetto\.dev"):
-            profiler.start_trace(tmp_path, **option)
+    with pytest.raises(NotImplementedError, match=r"ui\.perfetto\.dev"):
+        profiler.start_trace(tmp_path, create_perfetto_link=True)
+
+
+def test_options_name_the_folder_and_turn_events_off(tmp_path):
+    for level in (0, 2):
+        options = profiler.ProfileOptions()
+        assert vars(options).keys() == {x for x in dir(jax.profiler.ProfileOptions())
+                                        if x[0] != "_"}
+        options.session_id, options.host_tracer_level = f"level{level}", level
+        with profiler.trace(tmp_path, profiler_options=options), profiler.TraceAnnotation("mine"):
+            pass
+        [file] = (tmp_path / "plugins/profile" / f"level{level}").iterdir()
+        assert ("mine" in gzip.decompress(file.read_bytes()).decode()) == bool(level)
+
+
+def test_the_profile_of_memory_counts_the_arrays_that_are_alive(tmp_path):
+    held = [minijax.numpy.full((123, 45), float(k)) for k in range(3)]
+    profiler.save_device_memory_profile(tmp_path / "memory")
+    message = gzip.decompress((tmp_path / "memory").read_bytes())
+    assert b"float32[123,45]" in message and b"cpu:0" in message
+    place, count = 2 << 3, len(held)  # of a sample's values: how many, and how many bytes
+    assert bytes([place, count, place]) in message
 
 
 def test_without_a_profile_nothing_is_kept():

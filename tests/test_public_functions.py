@@ -395,6 +395,12 @@ def test_agrees_with_jax_on_known_values(module, name, answers):
                       lambda case=case: result(jax, case))
 
 
+# Here, for answers are recorded under the text of the tables.
+WITHOUT_ARRAYS = {**dict.fromkeys(("lax.create_token", "lax.after_all"), "tokens are no arrays"),
+                  **dict.fromkeys(("lax.psend", "lax.precv"), "refused; tests/test_sharding.py"),
+                  "lax.stage": "no operation; its docstring"}
+
+
 def test_every_public_function_is_here():
     def names(lib: Any, module: str) -> set[str]:
         members = inspect.getmembers(operator.attrgetter(module)(lib), callable)
@@ -405,6 +411,6 @@ def test_every_public_function_is_here():
         names(minijax if module in whole else jax, module))}
     tested = {f"{module}.{name}" for table in (TABLE, CONCRETE)
               for module, rows in table.items() for name in rows}
-    missing = public - tested - set(NOT_HERE)
+    missing = public - tested - {*NOT_HERE, *WITHOUT_ARRAYS}
     assert not missing, f"add a row, or a reason: {sorted(missing)}"
     assert not (tested | set(NOT_HERE)) - public, "rows for what is not public"

@@ -372,6 +372,15 @@ def test_ragged_rows_come_where_their_senders_say():
     np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("call", [
+    lambda x: lax.psend(x, "i", [(0, 1)]), lambda x: lax.precv(x, x, "i", [(0, 1)])])
+def test_messages_without_an_answer_are_refused(call):
+    with pytest.raises(NotImplementedError, match="only implemented on GPU: ppermute"):
+        minijax.vmap(call, axis_name="i")(np.ones(2))
+    with pytest.raises(NameError, match="unbound axis name: i"):
+        call(np.ones(2))
+
+
 def test_calls_of_python_run_beside_arrays_that_are_spread(eight_devices):
     x = minijax.device_put(np.arange(8.), minijax.NamedSharding(
         minijax.make_mesh((8,), ("x",)), minijax.P("x")))

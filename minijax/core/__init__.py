@@ -23,7 +23,7 @@ from minijax.core.primitive import (LOWERINGS, SLOTS, Cannot, Example, ForPrimit
 
 if TYPE_CHECKING:  # hooks set by `minijax/__init__`: operations of transformations, names of JAX
     from minijax.core.jaxpr import eval_jaxpr
-    from minijax.extend.core import eval_context
+    from minijax.extend.core import eval_context, max_dim, min_dim
     from minijax.primitives.ad_util import (add_cotangents, batch_to, instantiate, move_axis,
                                              public_tangent, repeated, zeros)
     from minijax.primitives.named_axes import pvary

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
                                      igammac, igammac_p, polygamma, random_gamma_grad,
                                      regularized_incomplete_beta_p)
     from minijax.lax import linalg
+    from minijax.lax.ragged_rows import ragged_all_to_all, ragged_all_to_all_p
+    from minijax.lax.tokens import after_all, create_token
     from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj,
                                             conj_p, div, div_p, imag, imag_p, integer_pow,
                                             integer_pow_p, max, max_p, min, min_p, mul, mul_p,
@@ -47,15 +49,15 @@ if TYPE_CHECKING:
     from minijax.primitives.collectives import (all_gather, all_gather_p, all_to_all, all_to_all_p,
                                                 axis_index, axis_index_p, axis_size, pbroadcast,
                                                 pcast, pmax, pmax_p, pmean, pmin, pmin_p, ppermute,
-                                                ppermute_p, pshuffle, psum, psum_p, psum_scatter,
-                                                pswapaxes, ragged_all_to_all)
+                                                ppermute_p, precv, psend, pshuffle, psum, psum_p,
+                                                psum_scatter, pswapaxes)
     from minijax.primitives.contract import (batch_matmul, dot, dot_general, dot_general_p,
                                              ragged_dot, ragged_dot_general,
                                              RaggedDotDimensionNumbers)
     from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
                                             convert_element_type, convert_element_type_p, copy_p,
                                             empty, optimization_barrier, optimization_barrier_p,
-                                            stop_gradient, stop_gradient_p)
+                                            stage, stage_p, stop_gradient, stop_gradient_p)
     from minijax.lax.filled import full, full_like
     from minijax.primitives.ad_util import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
     from minijax.primitives.bit_generators import (RandomAlgorithm, rng_bit_generator,

@@ -4,8 +4,9 @@ Builds on `primitives`.  In JAX: `jax/lax/linalg.py`.
 """
 
 from minijax.lax.polar import qdwh
-from minijax.lax.systems import (cholesky_update, householder_product, ormqr, symmetric_product,
-                                 tridiagonal_solve)
+from minijax.lax.systems import (cholesky_update, cholesky_update_p, householder_product,
+                                 householder_product_p, ormqr, ormqr_p, symmetric_product,
+                                 symmetric_product_p, tridiagonal_solve, tridiagonal_solve_p)
 from minijax.primitives.lapack_host import (eig, eig_p, EigImplementation, hessenberg, hessenberg_p,
                                             qr, schur, schur_p, tridiagonal, tridiagonal_p)
 from minijax.primitives.linalg import cholesky, cholesky_p, triangular_solve, triangular_solve_p

@@ -6,10 +6,12 @@ Builds on `primitives`, `scan`.  In JAX: `jax/_src/lax/linalg.py`.
 import functools
 from typing import Any
 
+import numpy as np
+
 from minijax import dtypes
-from minijax.core import Array, as_value
+from minijax.core import Array, Example
 from minijax.control_flow.loops import scan
-from minijax.transforms.jit import jit
+from minijax.transforms.derived import derived
 from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
 from minijax.primitives.comparison import select
@@ -38,7 +40,10 @@ def householder_product(a: Any, taus: Any) -> Array:
     Array([[-1.],
            [ 0.]], dtype=float32)
     """
-    a, taus = as_value(a), as_value(taus)
+    return householder_product_p.bind(a, taus)
+
+
+def _householder_product(a: Array, taus: Array) -> Array:
     check_matrix("householder_product", a.aval)
     m, n = a.shape[-2:]
     if m < n:
@@ -67,7 +72,10 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     Array([[-3.],
            [ 4.]], dtype=float32)
     """
-    a, taus, c = map(as_value, (a, taus, c))
+    return ormqr_p.bind(a, taus, c, left=left, transpose=transpose)
+
+
+def _ormqr(a: Array, taus: Array, c: Array, *, left: bool, transpose: bool) -> Array:
     check_matrix("ormqr", a.aval)
     if a.shape[-2] != c.shape[-2 if left else -1]:
         raise ValueError(
@@ -76,7 +84,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
             f"{'as the Householder matrix a' if left else 'of the Householder matrix a'}. "
             f"Got a shape {a.shape} and c shape {c.shape}.")
     if not left:
-        return adjoint(ormqr(a, taus, adjoint(c), transpose=not transpose))
+        return adjoint(_ormqr(a, taus, adjoint(c), left=True, transpose=not transpose))
     scales = conj(taus) if transpose and is_complex(taus) else taus
     return _reflected(a, scales, c, reverse=not transpose)
 
@@ -111,15 +119,22 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
     Array([[1., 2.],
            [2., 4.]], dtype=float32)
     """
-    a, c = as_value(a_matrix), as_value(c_matrix)
+    out: Any = symmetric_product_p.bind(a_matrix, c_matrix, alpha=alpha, beta=beta)
+    return lower_part(out) + matrix_transpose(lower_part(out, -1)) if symmetrize_output else out
+
+
+def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float) -> Array:
     check_dtypes("symmetric_product", [a.aval, c.aval], [FLOAT, FLOAT])
+    if a.ndim != c.ndim:
+        raise TypeError("All inputs to symmetric_product must have the same number of batch "
+                        f"dimensions, but got {[a.ndim - 2, c.ndim - 2]} batch dimensions for the "
+                        "inputs.")
     n = a.shape[-2]
     if c.shape[-2:] != (n, n):
         raise ValueError(
             "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of "
             f"shape (n, n). Got shapes {a.shape} and {c.shape}.")
-    out: Any = alpha * matmul(a, matrix_transpose(a)) + beta * c
-    return lower_part(out) + matrix_transpose(lower_part(out, -1)) if symmetrize_output else out
+    return alpha * matmul(a, matrix_transpose(a)) + beta * c
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
@@ -142,7 +157,11 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     Array([[1.],
            [2.]], dtype=float32)
     """
-    dl, d, du, b = map(as_value, (dl, d, du, b))
+    return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=perturb_singular)
+
+
+def _tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool
+                       ) -> Array:
     check_matrix("tridiagonal_solve", b.aval)
     if not dl.shape == d.shape == du.shape:
         raise TypeError("tridiagonal_solve requires that all diagonal arguments have the same "
@@ -150,11 +169,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     if b.shape[:-1] != d.shape:
         raise TypeError("All inputs to tridiagonal_solve must have the same batch dimensions and "
                         f"rows, but got shapes {d.shape} and {b.shape}.")
-    return _eliminated(dl, d, du, b, perturb_singular) if d.shape[-1] else b
-
-
-@functools.partial(jit, static_argnums=4, inline=True)
-def _eliminated(dl: Array, d: Array, du: Array, b: Array, perturb_singular: bool) -> Array:
+    if not d.shape[-1]:
+        return b
     low, mid, high = (move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
     right = move_axis(b, -2, 0)
     zero = mid[:1] - mid[:1]
@@ -217,7 +233,10 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
 
     Source: Golub and Van Loan, *Matrix computations* (2013), section 6.5.4.
     """
-    r, w = as_value(r_matrix), as_value(w_vector)
+    return cholesky_update_p.bind(r_matrix, w_vector)
+
+
+def _cholesky_update(r: Array, w: Array) -> Array:
     check_dtypes("cholesky_update", [r.aval, w.aval], [FLOAT, FLOAT])
     if r.ndim != 2:
         raise TypeError("Input 0 to cholesky_update must have a rank of exactly 2, but got "
@@ -235,3 +254,32 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
         cosine, sine = select(length == 0, length + 1, x / safe), y / safe
         return cosine * w - sine * row, cosine * row + sine * w
     return scan(rotate, w, (r, identity_like(r)))[1]
+
+
+# ── Primitives ───────────────────────────────────────────────────────────────────────────────
+
+def _examples(*shapes: tuple[int, ...], **params: Any) -> list[Example]:
+    """Of numbers of these shapes."""
+    return [Example(tuple(
+        np.cos(3 + np.arange(np.prod(shape)) * (k + 2.)).astype(np.float32).reshape(shape)
+        for k, shape in enumerate(shapes)), params)]
+
+
+householder_product_p = derived(
+    "householder_product", _householder_product,
+    lambda: [*_examples((3, 2), (2,)), *_examples((2, 3, 3), (2, 1))],
+    batch=ad_util.batch_in_front())
+ormqr_p = derived(
+    "ormqr", _ormqr,
+    lambda: [*_examples((3, 2), (2,), (3, 2), left=True, transpose=True),
+             *_examples((3, 2), (2,), (1, 3), left=False, transpose=False)],
+    linear=[2], batch=ad_util.batch_in_front())
+symmetric_product_p = derived(
+    "symmetric_product", _symmetric_product,
+    lambda: _examples((2, 3), (2, 2), alpha=.5, beta=2.),
+    linear=[1], batch=ad_util.batch_in_front())
+tridiagonal_solve_p = derived(
+    "tridiagonal_solve", _tridiagonal_solve,
+    lambda: _examples((3,), (3,), (3,), (3, 2), perturb_singular=False),
+    linear=[3], batch=ad_util.batch_in_front())
+cholesky_update_p = derived("cholesky_update", _cholesky_update, lambda: _examples((3, 3), (3,)))

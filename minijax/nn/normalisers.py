@@ -11,7 +11,8 @@ import numpy as np
 from minijax import dtypes, errors, lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
-                                     promote_dtypes_inexact, static_axes, static_index)
+                                     promote_dtypes_inexact, promote_shapes, static_axes,
+                                     static_index)
 
 
 def _shifted(x: Any, axis: Axes, where: ArrayLike | None) -> Any:
@@ -69,7 +70,8 @@ def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
     if b is None:
         [x], factors = promote_dtypes_inexact(as_array("logsumexp", a)), None
     else:
-        x, factors = promote_dtypes_inexact(as_array("logsumexp", a), as_array("logsumexp", b))
+        x, factors = promote_shapes("mul", *promote_dtypes_inexact(
+            as_array("logsumexp", a), as_array("logsumexp", b)))
         x = jnp.where(factors != 0, x, -jnp.inf)
     axes = canonical_axes(static_axes("logsumexp", axis), x.ndim)
     largest: Any = jnp.max(lax.real(x) if jnp.iscomplexobj(x) else x, axes, keepdims=True,

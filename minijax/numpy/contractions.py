@@ -56,7 +56,7 @@ def _contract_pair(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: s
 
 def _squeeze_broadcast_axes(x: Any, labels: Labels, sizes: dict[str, int]) -> tuple[Any, list]:
     """Drop the axes of size one that are broadcast to the size of other arrays."""
-    ones = [d for d, label in enumerate(labels) if x.shape[d] < sizes.get(label, 0)]
+    ones = [d for d, label in enumerate(labels) if x.shape[d] != sizes.get(label, x.shape[d])]
     return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
 
 
@@ -462,7 +462,7 @@ def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[s
             if 1 not in (previous, size) and previous != size:
                 raise ValueError(f"Size of label '{label}' for operand {position} ({previous}) "
                                  f"does not match previous terms ({size}).")
-            sizes[label] = max(previous, size)
+            sizes[label] = size if previous == 1 else previous
     return sizes
 
 

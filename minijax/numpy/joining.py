@@ -316,6 +316,8 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
                          "must be static. To fix this, either specify a static value for "
                          "`repeats`, or pass a static value to `total_repeat_length`.")
     if times.size != 1:
+        if times.dtype.kind == "u":  # NumPy takes no uint64
+            times = times.astype(np.int64)
         return _index_along(x, np.repeat(np.arange(x.shape[axis]), times.ravel()), axis)
     count = operator.index(times.item())
     repeated = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),

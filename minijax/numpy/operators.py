@@ -262,10 +262,12 @@ class _Methods:
     def __buffer__(self: Any, flags: int) -> memoryview:
         return display.memory_of(self)
 
-    def __dlpack__(self: Any, **options: Any) -> Any:
+    def __dlpack__(self: Any, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[Any, int] | None = None, copy: bool | None = None) -> Any:
         if not isinstance(self, ArrayImpl):
             raise errors.ConcretizationTypeError(self, "The error arose in __dlpack__().")
-        return interchange.to_dlpack(self, **options)
+        return interchange.to_dlpack(self, stream=stream, max_version=max_version,
+                                     dl_device=dl_device, copy=copy)
 
     __dlpack_device__ = interchange.dlpack_device
     __cuda_array_interface__ = property(interchange.cuda_array_interface)

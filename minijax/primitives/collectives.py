@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined, cannot
-from minijax.primitives import algebra, axes, comparison
+from minijax.primitives import axes, comparison
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
@@ -663,41 +663,23 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     return tree_util.tree_map(part, x)
 
 
-def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any,
-                      output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
-                      axis_index_groups: Any = None) -> Array:
-    """Each example sends some rows to each, which writes them at the sender's offset.
-
-    Args:
-      operand: the rows to send.
-      output: the array into which rows are written.
-      input_offsets, send_sizes: for each receiver, the first of its rows, and their number.
-      output_offsets: for each receiver, the first row of its output that is written.
-      recv_sizes: for each sender, the number of rows; `send_sizes` decides.
-      axis_name: the axis name of `vmap` or `pmap`.
-      axis_index_groups: only None.
+def psend(x: Any, axis_name: Any, perm: Any) -> Any:
+    """A message without an answer, for GPUs in JAX.
 
     Raises:
-      NotImplementedError: for groups.
+      NotImplementedError: always: `ppermute` sends and receives.
     """
-    if axis_index_groups is not None:
-        raise NotImplementedError("ragged_all_to_all of groups: all_to_all with axis_index_groups "
-                                  "sends parts of one size")
-    me, output = axis_index(axis_name), core.as_value(output)
-    rows = all_gather(operand, axis_name)
-    start, count, to = (dynamic_index_in_dim(all_gather(x, axis_name), me, 1, keepdims=False)
-                        for x in (input_offsets, send_sizes, output_offsets))
-    shape = (*start.shape, output.shape[0])
-    row = iota_p.bind(dtype=np.dtype(start.dtype), shape=shape, dimension=1)
-    start, count, to = (broadcast_in_dim(x, shape, (0,)) for x in (start, count, to))
-    offset = algebra.sub_p.bind(row, to)
-    is_sent = comparison.bitwise_and(comparison.ge(offset, zeros(offset.aval)),
-                                     comparison.lt(offset, count))
-    for sender in range(shape[0]):
-        source = algebra.add_p.bind(offset[sender], start[sender])
-        clamped = comparison.clamp(np.zeros((), source.dtype), source,
-                                   np.asarray(rows.shape[1] - 1, source.dtype))
-        received = index_take(rows[sender], (clamped,), (0,))
-        mask = broadcast_in_dim(is_sent[sender], output.shape, (0,))
-        output = comparison.select_n(mask, output, received)
-    return output
+    axis_index(axis_name)
+    raise NotImplementedError("psend is currently only implemented on GPU: ppermute sends and "
+                              "receives on all devices")
+
+
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Any:
+    """The message of `psend`.
+
+    Raises:
+      NotImplementedError: always: `ppermute` sends and receives.
+    """
+    axis_index(axis_name)
+    raise NotImplementedError("precv is currently only implemented on GPU: ppermute sends and "
+                              "receives on all devices")

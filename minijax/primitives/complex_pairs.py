@@ -269,8 +269,9 @@ def asin_and_acos(z: Pair) -> tuple[Pair, Pair]:
     less, more = root(Pair(1 - x, -y)), root(Pair(1 + x, y))
     far = where(is_infinite(z), copysign(filled(np.inf, y), y),
                 analytic.asinh(less.re * more.im - less.im * more.re))
-    return (Pair(analytic.atan2(x, (less * more).re), far),
-            Pair(2 * analytic.atan2(less.re, more.re), -far))
+    unknown = (z.re != z.re) | (z.im != z.im)
+    return (Pair(where(unknown, np.nan, analytic.atan2(x, (less * more).re)), far),
+            Pair(where(unknown, np.nan, 2 * analytic.atan2(less.re, more.re)), -far))
 
 
 def asin(z: Pair) -> Pair:
@@ -289,7 +290,8 @@ def acosh(z: Pair) -> Pair:
 def atanh(z: Pair) -> Pair:
     x, y = abs(finite(z).re), finite(z).im
     near = analytic.log1p(4 * (x / ((1 - x) * (1 - x) + y * y))) * .25
-    return Pair(copysign(near, z.re), analytic.atan2(y, ((1 - x) * (1 + x) - y * y) * .5) * .5)
+    angle = analytic.atan2(y, ((1 - x) * (1 + x) - y * y) * .5) * .5
+    return Pair(copysign(near, z.re), where(z.im != z.im, np.nan, angle))
 
 
 def circular(f: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:

@@ -108,8 +108,11 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
                     np.exceptions.ComplexWarning)
     if value is operand:
         return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type)
+    aval = ShapedArray((), dtype, weak_type)
+    if dtype == dtypes.float0:
+        return ad_util.zeros(aval)
     number = slots.numpy_scalars().convert(value if dtype.kind in "bc" else value.real, dtype)
-    return ArrayImpl(np.asarray(number), ShapedArray((), dtype, weak_type), is_literal=True)
+    return ArrayImpl(np.asarray(number), aval, is_literal=True)
 
 
 def _is_number(x: Any) -> bool:
@@ -277,6 +280,25 @@ copy_p = _copying(
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x: copy_p.bind(ct)),
     examples=examples.points((-2., 2.)))
+
+stage_p = _copying(
+    "stage", jvp=ad_util.linear(0), transpose=ad_util.transposed(lambda ct, x: ct),
+    examples=examples.points((-2., 2.)))
+
+
+def stage(x: Any, /) -> Array:
+    """A number or NumPy array as a value of the program; it writes no equation.
+
+    Raises:
+      TypeError: for what is no array.
+
+    >>> stage(2.)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return core.as_value_or_raise(x, lambda: (
+        f"Error interpreting argument to stage as a JAX value. The problematic value is of type "
+        f"{type(x)} and was passed to stage at position 0.\n"))
+
 
 optimization_barrier_p = Primitive(
     "optimization_barrier",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
                                          t, triangular, wald, weibull_min)
     from minijax.random.keys import (PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl,
                                      split, wrap_key_data)
-    from minijax.random.rejection import binomial, multinomial, poisson
+    from minijax.random.rejection import binomial, multinomial, poisson, random_gamma_p
     from minijax.random.samplers import (bits, cauchy, exponential, gumbel, laplace, logistic,
                                          normal, truncated_normal, uniform)
 

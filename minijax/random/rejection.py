@@ -17,9 +17,13 @@ from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.control_flow.loops import map as each_row, scan, while_loop
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import filled
+from minijax.primitives.keys import random_unwrap_p, random_wrap_p
+from minijax.primitives.slots import NOT_LINEAR
 from minijax.random.keys import check_key, clone, split
 from minijax.random.samplers import (Shape, _normal, _uniform, broadcast_to, check_shape, checked,
                                      compiled, supported)
+from minijax.transforms.api import vmap
+from minijax.transforms.derived import derived
 
 # ── Gamma ────────────────────────────────────────────────────────────────────────────────────
 
@@ -66,10 +70,31 @@ def _gamma_one(key: Array, a: Array, log_space: bool) -> Array:
 @compiled("shape", "dtype", "log_space")
 def _gamma(key: Array, a: Any, shape: Shape, dtype: np.dtype, log_space: bool = True) -> Array:
     a = broadcast_to(converted(a, dtype), shape)
-    count = math.prod(shape)
-    if not count:
-        return a
-    return _gammas(lax.reshape(a, (count,)), split(key, count), log_space).reshape(shape)
+    return random_gamma_p.bind(key, a, log_space=log_space) if a.size else a
+
+
+def _of_words(words: Array, a: Array, *, log_space: bool, impl: dtypes.KeyType) -> Array:
+    """Gamma numbers from the words of one key, or of one for each of the first axes of `a`."""
+    if words.ndim > len(impl.shape):
+        return vmap(functools.partial(_of_words, log_space=log_space, impl=impl))(words, a)
+    keys = split(random_wrap_p.bind(words, impl=impl), a.size)
+    return _gammas(lax.reshape(a, (a.size,)), keys, log_space).reshape(a.shape)
+
+
+def _of_keys(key: Array, a: Array, **params: Any) -> Array:
+    return _of_words(random_unwrap_p.bind(key), a, **params)
+
+
+class _OfKeys(core.Primitive):
+    """A primitive whose programs know the type of the keys, which words do not tell."""
+
+    def bind(self, key: Any, *args: Any, **params: Any) -> Any:
+        return super().bind(key, *args, **{"impl": key.dtype, **params})
+
+
+random_gamma_p = derived(
+    "random_gamma", _of_keys, lambda: [], lowered=_of_words, handles_keys=True,
+    printed=lambda impl, **params: params, transpose=NOT_LINEAR, kind=_OfKeys)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))

@@ -5,7 +5,7 @@ Builds on `numpy`.  In JAX: `jax/_src/scipy/integrate.py`.
 
 from minijax import numpy as jnp
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike
+from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact
 from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["trapezoid"]
@@ -24,6 +24,8 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
       dx: the distance of the points.
       axis: along which.
     """
+    if x is not None:
+        y, x = promote_dtypes_inexact(y, x)
     return jnp.trapezoid(y, x, dx, axis)
 
 

@@ -113,9 +113,8 @@ def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = F
     """
     if assume_a not in (valid := ["gen", "sym", "her", "pos"]):
         raise ValueError(f"Expected assume_a to be one of {valid}; got {assume_a!r}")
-    if assume_a == "pos":
-        return _solve_positive(lower, *promote_dtypes_inexact(a, b))
-    return jnp.linalg.solve(a, b)
+    a, b = promote_dtypes_inexact(a, b)
+    return _solve_positive(lower, a, b) if assume_a == "pos" else jnp.linalg.solve(a, b)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))

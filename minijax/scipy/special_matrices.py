@@ -30,9 +30,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
       c: columns, of shape (…, m).
       r: rows, of shape (…, n), whose first number is not read; the conjugates of `c` by default.
     """
-    column, row = (jnp.atleast_1d(jnp.array(x, x.dtype)) for x in as_arrays(
-        "toeplitz", c, jnp.conj(c) if r is None else r))
-    return _toeplitz(column, row)
+    column, row = promote_dtypes(*as_arrays("toeplitz", c, jnp.conj(c) if r is None else r))
+    return _toeplitz(jnp.atleast_1d(column), jnp.atleast_1d(row))
 
 
 @functools.partial(jnp.vectorize, signature="(m),(n)->(m,n)")
@@ -55,7 +54,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Raises:
       ValueError: for scalars.
     """
-    column, row = as_arrays("hankel", c, jnp.zeros_like(c) if r is None else r)
+    column, row = promote_dtypes(*as_arrays("hankel", c, jnp.zeros_like(c) if r is None else r))
     for name, x in (("c", column), ("r", row)):
         if x.ndim == 0:
             raise ValueError(f"hankel: {name} must be at least 1-dimensional, got a scalar.")

@@ -168,7 +168,8 @@ class multivariate_normal:
         size = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), -1)
         return -.5 * jnp.vecdot(y, y) - n / 2 * math.log(2 * math.pi) - size
 
-    pdf = lambda x, mean, cov: jnp.exp(multivariate_normal.logpdf(x, mean, cov))
+    pdf = lambda x, mean, cov: jnp.exp(multivariate_normal.logpdf(
+        *promote_dtypes_inexact(x, mean, cov)))
 
 
 @distribution
@@ -608,7 +609,7 @@ class multinomial:
         return jnp.where(jnp.sum(x, -1) == n, value, -jnp.inf)
 
 
-@distribution
+@functools.partial(distribution, prepare=lambda formula: formula)
 class dirichlet:
     """The distribution of probabilities, along the first axis of x.
 
@@ -618,6 +619,7 @@ class dirichlet:
     """
 
     def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
+        x, alpha = promote_dtypes_inexact(x, alpha)
         if alpha.ndim != 1:
             raise ValueError("`alpha` must be one-dimensional; got alpha.shape="
                              f"{alpha.shape}")

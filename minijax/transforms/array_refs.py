@@ -43,6 +43,7 @@ class Ref:
         self._value: Array | None = value
         self._home = core.current_trace.get()
         self.passed_as: str | None = None  # while it is an argument: the error of capturing it
+        self._is_written = False
 
     aval = property(lambda self: AbstractRef(self.inner_aval))
     shape = property(lambda self: self.inner_aval.shape)
@@ -50,6 +51,9 @@ class Ref:
     weak_type = property(lambda self: self.inner_aval.weak_type)
     ndim = property(lambda self: self.inner_aval.ndim)
     size = property(lambda self: self.inner_aval.size)
+    sharding = property(lambda self: self.read().sharding)
+    committed = property(lambda self: self.read().committed)
+    format = property(lambda self: self.read().format)
 
     def is_open(self) -> bool:
         """Whether the trace of its creation is active."""
@@ -79,7 +83,7 @@ class Ref:
         while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
             value = self._without_level(value)
         is_weak = self.inner_aval.weak_type and not self._is_of_program()
-        self._value = converted(value, self.inner_aval.dtype, is_weak)
+        self._value, self._is_written = converted(value, self.inner_aval.dtype, is_weak), True
 
     def add(self, value: Array) -> None:
         """Add to the whole value."""
@@ -104,11 +108,18 @@ class Ref:
     def __len__(self) -> int:
         return len(self.read())
 
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the value, which a write moves."""
+        return self.read().unsafe_buffer_pointer()
+
     def __repr__(self) -> str:
         value = self._value
         if isinstance(value, core.Tracer):
             return f"Ref({value!r})"
-        return f"Ref({'<deleted>' if value is None else repr(value).partition('(')[2][:-1]})"
+        if value is None:
+            return "Ref(<deleted>)"
+        text = repr(value).partition("(")[2]  # in which only a first value is weak, as in JAX
+        return f"Ref({text.replace(', weak_type=True', '') if self._is_written else text}"
 
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
@@ -180,7 +191,7 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
 
     >>> ref = new_ref(3)
     >>> swap(ref, (), 4), ref
-    (Array(3, dtype=int32, weak_type=True), Ref(4, dtype=int32, weak_type=True))
+    (Array(3, dtype=int32, weak_type=True), Ref(4, dtype=int32))
     """
     old, new, aval = get(ref, idx), core.as_value(value), ref.inner_aval
     _check_fits("swap", ref, old, new)
@@ -200,7 +211,7 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     >>> ref = new_ref(3)
     >>> addupdate(ref, (), 4)
     >>> ref
-    Ref(7, dtype=int32, weak_type=True)
+    Ref(7, dtype=int32)
     """
     old, more = get(ref, idx), core.as_value(x)
     _check_fits("addupdate", ref, old, more)

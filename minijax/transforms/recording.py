@@ -149,6 +149,9 @@ class Recorder(core.EvalTrace):
             return array
         if type(x) in (list, tuple):
             return type(x)(self.argument(each, f"{place}[{i}]") for i, each in enumerate(x))
+        if type(x) is slice:
+            return slice(*(self.argument(getattr(x, name), f"{place}.{name}")
+                           for name in ("start", "stop", "step")))
         return x
 
     def constant(self, x: Any) -> str:

@@ -24,7 +24,8 @@ def part(d: Writer, n: int) -> str:
 def integer(d: Writer, k: int) -> str:
     """A number as an index of any type."""
     return d.choice(["jnp.int32({})", "jnp.uint8({})", "np.int64({})", "np.int8({})",
-                     "jnp.asarray({})", "jnp.uint32({})", "jnp.array([{}], 'int16')"]).format(k)
+                     "jnp.asarray({})", "jnp.uint32({})", "jnp.array([{}], 'int16')",
+                     "jnp.int64({})"]).format(k)
 
 
 def place(d: Writer) -> str:
@@ -131,7 +132,45 @@ def scattered(d: Writer) -> str:
     x, i = d.pick(NUMBER, tall), d.pick("i", lambda i: 0 < i.size < 50)
     how = d.choice(["set", "add", "add", "multiply", "max"])
     values = d.choice(["1", f"{i} * 2", f"{x}.ravel()[0]"])
-    return f"{x}.at[{i}].{how}({values})"
+    if d.random() < 0.5:
+        return f"{x}.at[{i}].{how}({values})"
+    mode = d.choice(["'drop'", "'clip'", "'fill'", "lax.GatherScatterMode.FILL_OR_DROP", "None"])
+    rows = f"jnp.ones(({i.size}, *{x.shape[1:]}), {x}.dtype)"
+    numbers = (f"lax.ScatterDimensionNumbers({tuple(range(1, x.ndim))}, (0,), (0,))")
+    return d.choice([
+        f"{x}.at[{i}].{how}({values}, mode={mode}, wrap_negative_indices={d.random() < 0.5})",
+        f"{x}.at[jnp.arange({len(x)})[::2]].{how}({values}, mode={mode}, unique_indices=True)",
+        f"{x}.at[{i} % {max(len(x), 1)}].get(mode='promise_in_bounds')",
+        f"{x}.at[jnp.sort({i}.ravel())].{how}(1, mode={mode}, indices_are_sorted=True)",
+        f"{x}.at[{i}].apply(lambda a: a * 2, mode={mode})",
+        f"lax.scatter_{d.choice(['add', 'mul', 'min', 'max'])}({x}, {i}.reshape(-1, 1), "
+        f"{rows}, {numbers}, mode={mode})"])
+
+
+NARROW = ["int4", "uint4", "int2", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"]
+
+
+def narrowed(d: Writer) -> str:
+    """Numbers of a few bits, and what is computed of them."""
+    x, y = d.pick("fffhip"), d.pick("fffhip")
+    few = d.choice(NARROW)
+    text = d.choice(["{0}", "{0}", "{0} + {0}", "{0} * {1}", "jnp.maximum({0}, {1})", "-{0}",
+                     "{0}.sum()", "{0}.T", "{0} == {1}", "jnp.sort({0}.ravel())",
+                     "jnp.where({0} > {1}, {0}, {1})", "jnp.stack([{0}, {0}])"])
+    text = text.format(*(f"{z}.astype({few!r})" for z in (x, y)))
+    return f"({text}).astype({'float32' if 'float' in few else 'int32'!r})"
+
+
+def at_infinity(d: Writer) -> str:
+    """A function of complex numbers where its parts are infinite, nan or zero of either sign."""
+    parts = ["inf", "-inf", "nan", "0.", "-0.", "1.", "-2."]
+    pairs = ", ".join(f"complex({d.choice(parts)}, {d.choice(parts)})" for _ in range(4))
+    z = f"jnp.array([{pairs}], 'complex64')"
+    f = d.choice("exp expm1 sqrt tanh tan sin cos sinh cosh log log1p abs sign square conj arcsin "
+                 "arccos arctan arcsinh arccosh arctanh reciprocal exp2 log2 log10".split())
+    part = d.choice(["real", "imag"])
+    return (f"jnp.clip(jnp.nan_to_num(jnp.{f}({z}).{part}, nan=7, "
+            "posinf=5, neginf=-5), -9, 9)")
 
 
 def product(d: Writer) -> str:
@@ -202,6 +241,24 @@ def along_axis(d: Writer) -> str:
                      f"lax.top_k({x}, {min(2, x.shape[-1])})"])
 
 
+def sparse(d: Writer) -> str:
+    """What is computed of the elements that are not zero."""
+    x = d.pick("fffi", lambda x: x.ndim == 2 and 0 < x.size < 100)
+    mask = f"jnp.where({x} > 0, {x}, jnp.zeros_like({x}))"
+    m = d.choice([f"sparse.BCOO.fromdense({mask}, nse={x.size})",
+                  f"sparse.bcoo_fromdense({mask}, nse={x.size}, n_batch=1)",
+                  f"sparse.bcoo_fromdense({mask}, nse={x.size}, n_dense=1)",
+                  f"sparse.BCOO(({x}[:, 0], jnp.stack([jnp.arange({len(x)})] * 2, 1)), "
+                  f"shape=({len(x)}, {len(x)}))"])
+    return d.choice([f"{m}.todense()", f"{m}.T.todense()", f"{m} @ {x}.T", f"{x}.T @ {m}",
+                     f"({m} * 2).todense()", f"({m} * {x}[:, :1]).todense()",
+                     f"{m}.sum(0).todense()", f"{m}.sum_duplicates(nse={x.size}).todense()",
+                     f"sparse.sparsify(lambda a: (a.T * 3 + a.T).sum(1))({m}).todense()",
+                     f"{m}.reshape(({x.size},)).todense()", f"({m} + {m}).todense()",
+                     f"sparse.bcoo_extract({m}, {x}).data", f"{m}.update_layout(n_batch=0).data",
+                     f"sparse.grad(lambda m: (m @ {x}.T).sum())({m}).data"])
+
+
 def slid(d: Writer) -> str:
     """Windows, convolutions, Fourier transforms, and what runs along an axis."""
     x = d.pick("fff", lambda x: x.ndim > 0 and 0 < x.size < 200)
@@ -251,6 +308,7 @@ LINES: dict[str, tuple[int, Row]] = {
     "update": (4, updated), "scatter": (2, scattered), "product": (4, product),
     "batched product": (3, batched_product), "matrix": (1, matrix_function),
     "shape": (6, shaped), "pad": (2, padded),
+    "few bits": (2, narrowed), "infinity": (1, at_infinity), "sparse": (2, sparse),
     "axis": (4, along_axis), "window": (3, slid), "convert": (1, converted), "create": (1, made),
     "where": (2, lambda d: f"jnp.where({d.pick('b')}, {d.pick()}, {d.pick()})"),
     "compare": (2, lambda d: f"{d.pick(NUMBER)} {d.choice(['<', '>=', '=='])} {d.pick(NUMBER)}"),
@@ -327,7 +385,14 @@ def with_vmap(d: Writer) -> str:
         return (f"jax.vmap(lambda a: {g}(a, {across.format(n=n)}), in_axes={at}, out_axes={out}, "
                 f"axis_name='k')({x})")
     g = d.function([row, y], outs=d.choice([1, 2]))
-    return f"jax.vmap({g}, in_axes=({at}, None), out_axes={out})({x}, {y})"
+    inner = f"lambda a, b: {{'p': [{g}(a, b)], 'q': (a, b)}}"
+    axes = d.choice(["0", "-1", "{'p': -1, 'q': 0}", "{'p': 0, 'q': (-1, None)}",
+                     "{'p': [0], 'q': (0, None)}"])
+    return d.choice([
+        f"jax.vmap({g}, in_axes=({at}, None), out_axes={out})({x}, {y})",
+        f"jax.tree.leaves(jax.vmap({inner}, ({at}, None), {axes})({x}, {y}))",
+        f"jax.vmap(lambda t: {g}(t['a'], t['b']), ({{'a': {at}, 'b': None}},), {out})"
+        f"({{'a': {x}, 'b': {y}}})"])
 
 
 def carry(d: Writer) -> Named:
@@ -429,6 +494,40 @@ def with_rule(d: Writer) -> str:
                      f"(lambda h, more: h({args}, *more))(*jax.closure_convert({g}, {args}))"])
 
 
+def without_tangent(d: Writer) -> str:
+    """Derivatives of functions of integers, whose tangents have the dtype float0."""
+    x, n = d.pick("fff", lambda x: x.size < 100), d.pick("iub", lambda n: n.size < 100)
+    f = f"lambda a, i: jnp.sin(a) * jnp.sum(i).astype({x.dtype.name!r})"
+    zero = f"np.zeros({n.shape}, jax.dtypes.float0)"
+    slope = f"jax.grad(lambda a, i: total([({f})(a, i)]), (0, 1), allow_int=True)"
+    around = d.choice(["{}", "jax.jit({})"])
+    return d.choice([
+        f"{around.format(f'lambda a, i: jax.jvp({f}, (a, i), (jnp.cos(a), {zero}))[1]')}({x}, {n})",
+        f"jax.vjp({f}, {x}, {n})[1](jnp.cos({x}))[0]",
+        f"(lambda a, i: [a, jnp.zeros(i.shape), jnp.array(i.dtype == jax.dtypes.float0)])"
+        f"(*{around.format(slope)}({x}, {n}))",
+        f"jnp.reshape({around.format(slope)}({x}, {n})[1], -1).shape[0] + {x}",
+        f"jax.linearize({f}, {x}, {n})[1](jnp.cos({x}), {zero})",
+        f"jax.vmap({slope}, (None, 0))({x}, jnp.stack([{n}, {n}]))[0]",
+        f"own_vjp({f})({x}, {n})", f"jax.grad(lambda a: total([own_vjp({f})(a, {n})]))({x})",
+        f"jax.grad(lambda a: total([own_jvp({f})(a, {n})]))({x})"])
+
+
+def with_two_references(d: Writer) -> str:
+    x = d.pick("ffi", tall)
+    y = d.pick(where=lambda y: y.dtype == x.dtype)
+    return d.choice([
+        f"both({x}, {d.pick('b')}, lambda r, s: s.__setitem__(..., s[...] & (r[...] > 0).any()))",
+        f"both({x}, {y}, jax.jit(lambda r, s: r.__setitem__(0, (s[...] * 2).sum())))",
+        f"both({x}, {x}, lambda r, s: r.__setitem__(0, jax.ref.swap(s, 0, r[0])))",
+        f"both({x}, {y}, lambda r, s: lax.scan(lambda c, i: (jax.ref.addupdate(r, 0, s[...].sum()"
+        f"), r[0]), None, jnp.arange(2)))",
+        f"both({x}, {x}, lambda r, s: lax.cond(r[...].sum() > 0, lambda: jax.ref.set(r, 0, r[-1]), "
+        f"lambda: jax.ref.set(s, 0, s[-1])))",
+        f"jax.vmap(lambda a: kept(a, lambda r: r.__setitem__(..., r[...] * 2)))({x})",
+        f"jax.grad(lambda a: total([kept(a, lambda r: r.__setitem__(0, r[0] * r[-1]))]))({x})"])
+
+
 def with_reference(d: Writer) -> str:
     """A place in memory that is written and read."""
     x = d.pick("ffi", tall)
@@ -494,7 +593,8 @@ FUNCTIONS: dict[str, tuple[int, Row]] = {
     "fori": (3, with_fori), "while": (2, with_while),
     "cond": (3, with_cond), "switch": (1, with_switch), "map": (3, with_map),
     "derivative": (3, with_derivative), "rule": (2, with_rule), "combining": (2, with_combining),
-    "reference": (2, with_reference), "callback": (1, with_callback), "key": (3, with_key),
+    "reference": (2, with_reference), "references": (1, with_two_references),
+    "float0": (2, without_tangent), "callback": (1, with_callback), "key": (3, with_key),
     "depth": (2, with_depth), "donation": (2, with_donation),
 }
 

@@ -9,6 +9,7 @@ import importlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -68,13 +69,32 @@ class Input(NamedTuple):
         return f"jnp.asarray({x.tolist()}, {self.dtype!r}).reshape({self.shape})"
 
 
+class Flags(NamedTuple):
+    """What a program, or the writing of it, runs under."""
+
+    enable_x64: bool = False
+    numpy_rank_promotion: str = "allow"
+    numpy_dtype_promotion: str = "standard"
+
+    def on(self, lib: Any) -> ExitStack:
+        with ExitStack() as stack:
+            for name, value in self._asdict().items():
+                stack.enter_context(getattr(lib, name)(value))
+            return stack.pop_all()
+
+    def print(self) -> str:
+        return "".join(f'jax.config.update("jax_{name}", {value!r})\n'
+                       for name, value in self._asdict().items()
+                       if value != self._field_defaults[name])
+
+
 class Program(NamedTuple):
     """A function `f(x, n)` of floats and of other arrays, and the functions around it."""
 
     inputs: tuple[Input, ...]
     lines: tuple[Line, ...]
     layers: tuple[str, ...] = ()
-    x64: bool = False
+    flags: Flags = Flags()
 
     def arguments(self) -> tuple[list, list]:
         return ([x.value() for x in self.inputs if x.is_float],
@@ -100,10 +120,11 @@ class Program(NamedTuple):
         """A file that runs, on either library."""
         lists = [", ".join(i.print() for i in self.inputs if i.is_float == floats)
                  for floats in (True, False)]
-        flag = 'jax.config.update("jax_enable_x64", True)\n' if self.x64 else ""
         imports = "".join(f"import minijax.{module}\n" for module in MODULES)
         return (f"import numpy as np\nimport minijax as jax\n{imports}from minijax import lax, nn, "
-                f"numpy as jnp\n{flag}{self.function()}x = [{lists[0]}]\nn = [{lists[1]}]\n"
+                "numpy as jnp\nfrom minijax.experimental import sparse\n"
+                "from numpy import inf, nan\n"
+                f"{self.flags.print()}{self.function()}x = [{lists[0]}]\nn = [{lists[1]}]\n"
                 "print(jax.jit(program)(x, n))\nwith jax.disable_jit():\n"
                 "    print(program(x, n))\n")
 
@@ -119,10 +140,10 @@ def names_of(lib: Any) -> dict[str, Any]:
     for module in MODULES:
         importlib.import_module(f"{lib.__name__}.{module}")
     return {"jax": lib, "jnp": lib.numpy, "lax": lib.lax, "nn": lib.nn, "np": np,
-            "nan": np.nan, "inf": np.inf}
+            "sparse": lib.experimental.sparse, "nan": np.nan, "inf": np.inf}
 
 
-MODULES = ("ad_checkpoint", "custom_batching", "ref", "scipy.special")
+MODULES = ("ad_checkpoint", "custom_batching", "experimental.sparse", "ref", "scipy.special")
 
 # What the table's rows and layers stand on; each is printed where it is used.
 HELPERS = {
@@ -142,6 +163,8 @@ HELPERS = {
                  "g, [0 if a else None for a in axes])(*xs), True))\n    return h\n"),
     "kept": ("def kept(x, change):\n    ref = jax.new_ref(x)\n    change(ref)\n"
              "    return jax.freeze(ref)\n"),
+    "both": ("def both(x, y, change):\n    refs = jax.new_ref(x), jax.new_ref(y)\n"
+             "    change(*refs)\n    return [jax.freeze(r) for r in refs]\n"),
     "boxed": ("def boxed(x, depth):\n    for _ in range(depth):\n        x = [x]\n"
               "    return x\n"),
     "nested": ("def nested(g, depth, around):\n    for _ in range(depth):\n"
@@ -224,7 +247,8 @@ class Writer(Draw):
         self.kinds = "ffffffiiib" + self.choice(["", "", "he", "pu", "w", "hepuw"]) + (
             "cc" if self.complex_numbers else "")
         self.large = self.random() < 0.06
-        self.x64 = self.random() < 0.08
+        self.flags = Flags(self.random() < 0.08, self.choices(["allow", "raise"], [9, 1])[0],
+                           self.choices(["standard", "strict"], [9, 1])[0])
         self.beside_jax = False
         self.sizes = self.choices([1, 1, 2, 3, 4], k=self.choice([1, 2, 2, 3]))  # few: loops merge
         self.depth = 0
@@ -354,11 +378,11 @@ class Writer(Draw):
         if shape is None:
             shape = self.shape()
         dtype = np.dtype(DTYPES[kind]).name
-        if self.x64 and self.random() < 0.6:
+        if self.flags.enable_x64 and self.random() < 0.6:
             dtype = {"float32": "float64", "int32": "int64"}.get(dtype, dtype)
         name = f"{'x' if kind in 'fhec' else 'n'}{len(self.inputs)}"
         made = Input(name, dtype, tuple(shape), self.randrange(1, 60))
-        with minijax.enable_x64(self.x64):
+        with self.flags.on(minijax):
             value = minijax.numpy.asarray(made.value())
         self.inputs.append(made)
         return self.add(name, value)
@@ -458,7 +482,8 @@ def generate(seed: int, against: str = "eager") -> Program:
     d.complex_numbers = seed % 20 == 0
     if against == "ranks":  # whose axes are cut in two or in four
         d.sizes = d.choices([2, 4, 4, 8, 3], k=len(d.sizes))
-    with minijax.enable_x64(d.x64):
+    # Mostly written under its flags, so that all of it runs; or its first promotion raises.
+    with (d.flags if d.random() < 0.8 else Flags(d.flags.enable_x64)).on(minijax):
         for kind in (d.choice("ffffi"), d.choice("ffi"), d.choice(d.kinds))[:d.choice([1, 2, 3])]:
             d.input(kind)
         d.some_lines(d.choice([3, 4, 5, 6, 8, 12, 16]))
@@ -467,4 +492,4 @@ def generate(seed: int, against: str = "eager") -> Program:
     count = d.choice([0, 0, 0, 1] if d.large else [0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4])
     layers = tuple(d.choices(list(LAYERS), k=count))
     lines = (*d.lines, Line("return", f"[{', '.join(sorted(wanted))}]"))
-    return Program(tuple(d.inputs), lines, layers, d.x64)
+    return Program(tuple(d.inputs), lines, layers, d.flags)

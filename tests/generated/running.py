@@ -93,7 +93,7 @@ def run(program: Program, lib: Any = minijax, jit: bool = False, text: str | Non
         **names: Any) -> Any:
     """The leaves of the program's result in one library, and the lines that it printed."""
     def call() -> list:
-        with lib.enable_x64(program.x64), redirect_stdout(StringIO()) as printed:
+        with program.flags.on(lib), redirect_stdout(StringIO()) as printed:
             f = program.load(lib, text, **names)
             xs, ns = program.arguments()
             x, n = [lib.numpy.asarray(y) for y in xs], [lib.numpy.asarray(y) for y in ns]
@@ -144,7 +144,7 @@ def on_ranks(program: Program) -> Any:
         return tuple(cut)
 
     def call() -> list:
-        with minijax.enable_x64(program.x64), redirect_stdout(StringIO()) as printed:
+        with program.flags.on(minijax), redirect_stdout(StringIO()) as printed:
             args = [[minijax.numpy.asarray(y) for y in some] for some in program.arguments()]
             closed = minijax.make_jaxpr(program.load(minijax))(*args)
             flat = minijax.tree.leaves(args)
@@ -288,7 +288,7 @@ def row_of(program: Program, difference: Difference) -> str | None:
 def sanitise(program: Program) -> Difference | None:
     """What the sanitiser finds in the program's kernel."""
     def call() -> int | None:
-        with minijax.enable_x64(program.x64):
+        with program.flags.on(minijax):
             arguments = [[minijax.numpy.asarray(y) for y in xs] for xs in program.arguments()]
             return sanitiser.check(program.load(minijax), *arguments, loads=100_000)
 

@@ -168,3 +168,16 @@ def test_einsum_contracts_two_operands_at_a_time():
     for lib in (minijax, jax):
         with pytest.raises(NotImplementedError, match="simultaneous contraction of 3 or more"):
             lib.numpy.einsum("ij,ik,il->jkl", *[np.ones((2, 3))] * 3, optimize=[(0, 1, 2)])
+
+
+@pytest.mark.parametrize("name", ["matmul", "vecdot"])
+def test_stacks_of_one_broadcast_to_stacks_of_none(name):
+    shapes = [(m, n, 2, 2) for m in (0, 1, 3) for n in (0, 1, 3)] + [(0, 2), (1, 2), (2, 2)]
+    for a in shapes:
+        for b in shapes:
+            x, y = np.ones(a, np.float32), np.ones(b, np.float32)
+            try:
+                expected = getattr(np, name)(x, y).shape
+            except ValueError:
+                continue
+            assert getattr(minijax.numpy, name)(x, y).shape == expected, (a, b)

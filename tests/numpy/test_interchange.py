@@ -6,6 +6,7 @@ is a real one.
 
 import ctypes
 import gc
+import inspect
 import os
 import types
 
@@ -310,3 +311,8 @@ def test_other_libraries_read_and_give_memory_of_a_gpu(cuda, library):
     for back in (jnp.from_dlpack(theirs * 2), jnp.asarray(theirs * 2)):
         assert back.device is cuda
         np.testing.assert_array_equal(back, X * 2)
+
+
+def test_the_protocol_has_its_parameters():
+    names = inspect.signature(jnp.ones(1).__dlpack__).parameters
+    assert list(names) == ["stream", "max_version", "dl_device", "copy"]

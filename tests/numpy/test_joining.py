@@ -1,6 +1,8 @@
 """Joining, cutting and repeating agree with JAX."""
+import numpy as np
 import pytest
 
+import minijax
 from minijax import numpy as jnp
 
 
@@ -99,3 +101,10 @@ def test_the_shapes_of_parts_are_python_integers(places):
 ])
 def test_counts_are_taken_as_in_jax(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+def test_counts_of_every_integer_dtype():
+    with minijax.enable_x64(True):
+        for dtype in (np.uint8, np.uint64, np.int64):
+            out = minijax.numpy.repeat(np.arange(2), minijax.numpy.array([2, 1], dtype))
+            assert out.tolist() == [0, 0, 1]

@@ -47,3 +47,14 @@ def test_complex_numbers_are_computed_without_jit(agrees_closely):
     z = np.complex64([1 + 2j, -.5j, .25])
     for name in ["exp", "log", "sin", "tanh", "sqrt"]:
         agrees_closely(lambda lax, name=name: getattr(lax, name)(z), 1e-5)
+
+
+@pytest.mark.parametrize("name", "arcsin arccos arctan arcsinh arccosh arctanh".split())
+def test_compiled_inverses_of_infinite_and_unknown_parts_are_numpys(name):
+    parts = np.inf, -np.inf, np.nan
+    z = np.array([complex(x, y) for x in parts for y in parts], np.complex64)
+    compiled = np.asarray(minijax.jit(getattr(minijax.numpy, name))(z))
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(z)
+    np.testing.assert_allclose(compiled.real, expected.real, rtol=1e-6)
+    np.testing.assert_allclose(abs(compiled.imag), abs(expected.imag), rtol=1e-6)

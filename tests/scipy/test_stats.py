@@ -38,7 +38,9 @@ SINCE = [*(f"{name}({args})" for name in ("gumbel_l.ppf", "gumbel_r.ppf", "expon
          "nbinom.logpmf(k, 3, .3)", "nbinom.pmf(k, 2, g)", "betabinom.logpmf(k, 5, 2., 3.)",
          "betabinom.pmf(k, 5, -2., 3.)", "multinomial.logpmf(jnp.array([1, 1]), 2, g[:2, 0])",
          "multinomial.pmf(v[:2], 2, g[:2, 0])",
-         "dirichlet.logpdf(v[:2], v[:2] + 1)", "dirichlet.pdf(g[:2, 0], v[:3] + 1)"]
+         "dirichlet.logpdf(v[:2], v[:2] + 1)", "dirichlet.pdf(g[:2, 0], v[:3] + 1)",
+         "dirichlet.logpdf(g[:2], v[:3] + 1)", "dirichlet.pdf(jnp.array([[.2, .3], [.3, .1]]), "
+         "jnp.arange(1, 4))"]
 
 
 SINCE += [

@@ -124,6 +124,16 @@ def test_an_exponent_that_python_reads_is_not_taken_from_an_earlier_call():
         [4, 9], [8, 27]]
 
 
+@pytest.mark.parametrize("held", [lambda n: slice(n, None), lambda n: (slice(0, n), None),
+                                  lambda n: (..., [n]), lambda n: (n, n)])
+def test_arrays_in_an_index_are_not_taken_from_an_earlier_call(held):
+    x = jnp.arange(9).reshape(3, 3)
+    for n in (1, 2, 0):
+        index = held(jnp.asarray(n))
+        for fun in (lambda at: x[at], lambda at: x.at[at].set(-1), lambda at: x.at[at].get()):
+            np.testing.assert_array_equal(thrice(fun, index), fun(held(n)))
+
+
 def test_numbers_that_are_equal_in_python_are_told_apart():
     x = array(1, 2)
     assert np.signbit(thrice(jnp.multiply, x, -0.0)).all()

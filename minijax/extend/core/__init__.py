@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from minijax.core.vmap import with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
                                 jaxpr_as_fun, no_effects)
 from minijax.util.source_info import DebugInfo
+from minijax.lax.tokens import Token
 
 # The classes of NumPy that operations take for arrays: arrays, and scalars of each dtype.
 array_types = {np.ndarray, np.bool_, *(dtype.type for dtype in dtypes.NUMERIC)}
@@ -149,6 +151,29 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     """
     value = core.concrete_or_error(val, context) if isinstance(val, core.Tracer) else val
     return value if force is None else force(value)
+
+
+def _dimension(which: Callable[[int, int], int], d1: Any, d2: Any) -> int:
+    return which(*(concrete_or_error(operator.index, d, f"argument `d{i}` of `core."
+                                     f"{which.__name__}_dim`") for i, d in enumerate((d1, d2), 1)))
+
+
+def max_dim(d1: Any, d2: Any) -> int:
+    """The larger of two dimensions.
+
+    >>> max_dim(3, 4)
+    4
+    """
+    return _dimension(max, d1, d2)
+
+
+def min_dim(d1: Any, d2: Any) -> int:
+    """The smaller of two dimensions.
+
+    >>> min_dim(3, 4)
+    3
+    """
+    return _dimension(min, d1, d2)
 
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────

@@ -35,6 +35,9 @@ def for_each(f):
 PROGRAMS = {
     "all_gather": for_each(lambda x: jax.lax.all_gather(x, "i").T @ x[:3]),
     "all_to_all": for_each(lambda x: jax.lax.all_to_all(x[:3], "i", 0, 0)),
+    "random_gamma": lambda x: jax.random.gamma(jax.random.key(0), 1 + x * x),
+    "ragged_all_to_all": for_each(lambda x: jax.lax.ragged_all_to_all(
+        x[:, None], x[:, None], *[jax.numpy.ones(3, int)] * 4, axis_name="i")[:, 0]),
     "ppermute": for_each(lambda x: jax.lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])),
     "pure_callback": lambda x: jax.pure_callback(lambda y: np.asarray(y) + 1, x, x) * 2,
     "io_callback": lambda x: jax.experimental.io_callback(lambda y: np.asarray(y) + 1, x, x) * 2,

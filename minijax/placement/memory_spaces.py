@@ -4,11 +4,10 @@ In JAX: `jax/memory.py`.
 """
 
 import enum
+from types import SimpleNamespace
 
-__all__ = ["Space"]
 
-
-class Space(enum.Enum):
+class MemorySpace(enum.Enum):
     """A device's own memory, the host's, or either."""
 
     Device = enum.auto()
@@ -17,3 +16,6 @@ class Space(enum.Enum):
 
     def __repr__(self) -> str:
         return f"MemorySpace.{self.name}"
+
+
+memory = SimpleNamespace(Space=MemorySpace)
