@@ -13,8 +13,6 @@ INSTEAD = {
     "experimental.array_serialization": (
         "writes arrays with TensorStore", "call numpy.savez on jax.tree.leaves"),
     "experimental.buffer_callback": ("passes XLA's buffers to Python", "call jax.pure_callback"),
-    "experimental.colocated_python": (
-        "runs Python on the hosts of other machines", "call the function: there is one process"),
     "experimental.control_deps": ("orders the operations of XLA",
                                   "call jax.lax.optimization_barrier"),
     "experimental.custom_partitioning": (
