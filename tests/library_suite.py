@@ -3,7 +3,8 @@
 The files are in a checkout of the library's repository, at the version that is installed; each runs
 through `minijax.as_jax` in a process of its own.  It prints what `tests.jax_suite` prints; with
 `--beside-jax` the cases that fail run on JAX, too, and those that fail there are left out.
-`--share` draws that share of the cases at random.  It is a tool, no part of `make test`.
+`--share` draws that share of the cases at random; of a file that takes longer than
+`LIBRARY_SUITE_SECONDS` those count that came first.  It is a tool, no part of `make test`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from tests.jax_suite.__main__ import ROOT, Outcomes, row
 
+SECONDS = float(os.environ.get("LIBRARY_SUITE_SECONDS", "3600"))  # for one file
 
 def outcomes(path: Path, on: str, options: list[str], drawn: dict[str, str], verbose: bool
              ) -> Outcomes:
@@ -34,15 +36,18 @@ def outcomes(path: Path, on: str, options: list[str], drawn: dict[str, str], ver
                                            os.environ.get("PYTHONPATH", "")]),
             "JAX_SUITE_ON": "library", "JAX_SUITE_OUTCOMES": str(file),
             **drawn}
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-             *(["-p", "minijax.as_jax"] if on == "minijax" else []),
-             "-p", "plugin",
-             *([] if verbose else ["--tb=short"]), *options, str(path)],
-            cwd=checkout, env=environment, text=True, capture_output=not verbose)
+        command = [
+            sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+            *(["-p", "minijax.as_jax"] if on == "minijax" else []), "-p", "plugin",
+            *([] if verbose else ["--tb=short"]), *options, str(path)]
+        try:
+            run = subprocess.run(command, cwd=checkout, env=environment, text=True,
+                                 capture_output=not verbose, timeout=SECONDS)
+            if run.returncode not in (0, 1, 5) and not verbose:
+                print(run.stdout[-2000:], run.stderr[-2000:])
+        except subprocess.TimeoutExpired:
+            print(f"{path.name} was stopped after {SECONDS:.0f} seconds:")
         rows = [json.loads(line) for line in file.read_text().splitlines()]
-    if run.returncode not in (0, 1, 5) and not verbose:
-        print(run.stdout[-2000:], run.stderr[-2000:])
     return {case: (outcome, text) for case, outcome, text in rows}
 
 
