@@ -10,6 +10,7 @@ through `minijax.as_jax` in a process of its own.  It prints what `tests.jax_sui
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -51,6 +52,12 @@ def outcomes(path: Path, on: str, options: list[str], drawn: dict[str, str], ver
     return {case: (outcome, text) for case, outcome, text in rows}
 
 
+def files(path: Path) -> list[Path]:
+    """A file of tests, or those in a folder."""
+    return [path] if path.is_file() else sorted(
+        {*path.rglob("test_*.py"), *path.rglob("*_test.py")})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="+", type=Path, help="files of tests, or folders of them")
@@ -62,15 +69,13 @@ def main() -> None:
     arguments = parser.parse_args()
     options = ["-k", arguments.k] if arguments.k else []
     print(f"{'file':28}{'passed':>8}{'failed':>8}{'internals':>11}{'passed':>9}")
-    for path in [file for path in arguments.paths for file in
-                 ([path] if path.is_file() else sorted(
-                     {*path.rglob("test_*.py"), *path.rglob("*_test.py")}))]:
+    for path in itertools.chain.from_iterable(map(files, arguments.paths)):
         ours = outcomes(path, "minijax", options, {"JAX_SUITE_SHARE": arguments.share},
                         arguments.v)
         failed = [case for case, (outcome, _) in ours.items() if outcome == "failed"]
         theirs = None
         if arguments.beside_jax:
-            theirs = {case: ("passed", "") for case in ours} | dict.fromkeys(failed, ("", ""))
+            theirs = dict.fromkeys(ours, ("passed", "")) | dict.fromkeys(failed, ("", ""))
             theirs |= outcomes(path, "jax", options, {"JAX_SUITE_CASES": "\n".join(failed)},
                                False) if failed else {}
         line, counted = row(path.stem, ours, theirs)

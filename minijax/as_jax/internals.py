@@ -5,7 +5,6 @@ Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 
 from __future__ import annotations
 
-import abc
 import inspect
 import logging
 import types
@@ -189,31 +188,9 @@ def backend_compile_and_load(*args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError("minijax compiles with LLVM, and has no XLA client")
 
 
-def make_plugin_program(*args: Any, **kwargs: Any) -> Any:
+def plugin_program(*args: Any, **kwargs: Any) -> Any:
     """JAX's program for the runtime of a cloud, which Orbax makes there."""
     raise NotImplementedError("minijax has no runtime of XLA: call jax.jit")
-
-
-class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """What a manager of checkpoints does; Orbax has one of its own."""
-
-    @abc.abstractmethod
-    def check_for_errors(self) -> None:
-        """Raise what was raised while a checkpoint was written."""
-
-    @abc.abstractmethod
-    def wait_until_finished(self) -> None:
-        """Wait until it is written."""
-
-    @abc.abstractmethod
-    def serialize(self, arrays: Any, tensorstore_specs: Any, *, on_commit_callback: Callable
-                  ) -> None:
-        """Write arrays."""
-
-    @abc.abstractmethod
-    def deserialize(self, shardings: Any, tensorstore_specs: Any, global_shapes: Any = None,
-                    dtypes: Any = None) -> Any:
-        """Read arrays."""
 
 
 class DeviceList(tuple):

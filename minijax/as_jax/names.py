@@ -21,13 +21,13 @@ jax.core.primal_dtype_to_tangent_dtype   extend.core.primal_dtype_to_tangent_dty
 jax.core.pytype_aval_mappings            extend.rules.canonicalize_dtype_handlers    TFP
 jax.core.valid_jaxtype                   extend.core.valid_jaxtype            distrax
 jax.core.Atom                            core.jaxpr.Atom                           Equinox
-jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase  as_jax.internals.GlobalAsyncCheckpointManagerBase  Orbax
+jax.experimental.array_serialization.serialization  as_jax.checkpoints        Orbax
 jax.experimental.colocated_python.func   experimental.colocated_python        Orbax
 jax.experimental.colocated_python.serialization.DeviceList  as_jax.internals.DeviceList  Orbax
 jax.lib.__version__                      as_jax.internals.version             Equinox
 jax.experimental.hijax                   as_jax.hijax                         Flax
 jax._src.checkify                        experimental.checkify                Flax
-jax.extend.ifrt_programs.ifrt_programs.make_plugin_program  as_jax.internals.make_plugin_program  Orbax
+jax.extend.ifrt_programs.ifrt_programs.make_plugin_program  as_jax.internals.plugin_program  Orbax
 jax.extend.source_info_util.register_exclusion  as_jax.internals.register_exclusion  Flax
 jax.api_util.debug_info                  as_jax.internals.debug_info          Flax
 jax.api_util.flatten_fun                 as_jax.internals.flatten_fun         Flax

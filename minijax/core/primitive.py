@@ -224,10 +224,10 @@ class Primitive:
     def def_impl(self, impl: Callable) -> Callable:
         if self.impl:  # programs may have been made of it
             caches.clear_all()
-        # on buffers: copies, since the function may change its result later; a user may call it, too
+        # of buffers: copies, since the function may change its result later; users call it, too
         self.impl = lambda *args, **params: impl(*args, **params) if any(
-            isinstance(x, Array) for x in args) else [
-            np.array(as_value(x)._buffer) for x in self.listed(impl(*map(as_value, args), **params))]
+            isinstance(x, Array) for x in args) else [np.array(as_value(out)._buffer)
+            for out in self.listed(impl(*map(as_value, args), **params))]
         return impl
 
     def def_abstract_eval(self, rule: Callable) -> Callable:

@@ -363,10 +363,11 @@ class CustomFunction:
         return call.result(self.primitive.bind(*leaves, name=name, fun=call, jvp=rule))
 
     def _evaluated(self, call: Call, leaves: Sequence[Any]) -> Any:
-        """The function's result outside of all transformations: numbers stay what they are."""
-        for place, x in enumerate(leaves):
-            self.primitive._argument(x, place)
-        f, args, kwargs, outputs = unflattened_call(call, leaves)
+        """The result outside of all transformations: Python's numbers stay what they are."""
+        values = [self.primitive._argument(x, place) for place, x in enumerate(leaves)]
+        f, args, kwargs, outputs = unflattened_call(call, [
+            x if dtypes.python_type(x) is type(x) else value
+            for x, value in zip(leaves, values, strict=True)])
         outs = outputs(f(*args, **kwargs))
         return call.result(call.plain.get(i, x) for i, x in enumerate(outs))
 

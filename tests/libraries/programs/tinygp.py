@@ -22,4 +22,5 @@ def parameters_are_fitted():
         kernel = jnp.exp(params["size"]) * kernels.Exp(jnp.exp(params["scale"]))
         return -GaussianProcess(kernel, X, diag=jnp.exp(params["noise"])).log_probability(Y)
     params = {"size": 0.1, "scale": -0.3, "noise": -2.0}
-    return jax.value_and_grad(loss)(params), jax.hessian(lambda s: loss({**params, "scale": s}))(0.2)
+    curvature = jax.hessian(lambda scale: loss({**params, "scale": scale}))
+    return jax.value_and_grad(loss)(params), curvature(0.2)
