@@ -57,10 +57,16 @@ LONGEST = [f"tests/{name}.py" for name in (
 TURNS = 6  # at one commit in so many, each test of tests runs: `make test` says which, in TURN
 
 
+def name_in_turn(item):
+    """The name by which a test takes turns, if it does: its own, or that of its group."""
+    group = item.get_closest_marker("in_turn")
+    return item.nodeid if item.get_closest_marker("of_tests") else group and group.args[0]
+
+
 def pytest_collection_modifyitems(config, items):
     turn = os.environ.get("TURN")
-    waiting = {item for item in items if turn and item.get_closest_marker("of_tests") and
-               (zlib.crc32(item.nodeid.encode()) + int(turn)) % TURNS}
+    waiting = {item for item in items if turn and (name := name_in_turn(item)) and
+               (zlib.crc32(name.encode()) + int(turn)) % TURNS}
     config.hook.pytest_deselected(items=[*waiting])
     order = {name: place for place, name in enumerate(LONGEST)}
     items[:] = sorted((item for item in items if item not in waiting),

@@ -227,3 +227,14 @@ def test_the_tree_of_aux_is_made_anew_where_the_derivative_has_ended(differentia
         Noting, lambda v: ((v.x,), None), lambda _, c: Noting(*c))
     aux = differentiate(lambda x: (x * x, Noting(x)))
     assert aux is not None and made[-1] == 2. and not isinstance(made[-1], minijax.core.Tracer)
+
+
+@pytest.mark.parametrize("x", [1, 2.5, True, np.int64(3), np.float64(1.5)], ids=repr)
+def test_numbers_stay_numbers_outside_of_transformations(x):
+    def result(lib):
+        f = lib.custom_jvp(lambda x: x + x)
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+        return f(x)
+    ours, theirs = result(minijax), result(jax)
+    assert repr(ours) == repr(theirs) if type(x).__module__ == "builtins" else (
+        ours.dtype == theirs.dtype)

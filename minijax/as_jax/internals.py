@@ -6,6 +6,7 @@ Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 from __future__ import annotations
 
 import inspect
+import logging
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -13,14 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import core, errors, tree_util
+from minijax.custom import host_callback
 from minijax.util import source_info
 from minijax.core import ShapedArray
 from minijax.placement import meshes
+from minijax.placement.devices import Device
 from minijax.transforms.arguments import as_tuple
 from minijax.core.jvp import JVPTracer
 from minijax.core.partial_eval import SplitTrace
 from minijax.core.tracing import FlatFunction
-from minijax.extend import linear_util
+from minijax.extend import backend, linear_util
 from minijax.tree_util import PyTreeDef
 
 version = "0.10.2"  # of JAX, whose behaviour minijax has
@@ -180,26 +183,33 @@ class _Environment:
 thread_resources = types.SimpleNamespace(env=_Environment())
 
 
-class LoweringRuleContext:
-    """The context of rules that write MLIR; for annotations.
-
-    Raises:
-      NotImplementedError: when one is made.
-    """
-
-    def __init__(self, *_: Any, **__: Any):
-        raise NotImplementedError("minijax has no MLIR: lower a primitive with "
-                                  "jax.interpreters.mlir.lower_fun")
-
-
 def backend_compile_and_load(*args: Any, **kwargs: Any) -> Any:
     """JAX's call of XLA, which minijax never makes; libraries patch it to count compilations."""
     raise NotImplementedError("minijax compiles with LLVM, and has no XLA client")
 
 
+def plugin_program(*args: Any, **kwargs: Any) -> Any:
+    """JAX's program for the runtime of a cloud, which Orbax makes there."""
+    raise NotImplementedError("minijax has no runtime of XLA: call jax.jit")
+
+
+class DeviceList(tuple):
+    """JAX's sequence of devices."""
+
+
 def wait_for_tokens() -> None:
     """Effects have happened when a call returns, so that there is nothing to wait for."""
 
+
+# Orbax asks devices of which runtime they are, and what memories they have.
+for _name, _value in {
+        "client": property(lambda device: backend.get_backend(device.platform)),
+        "addressable_memories": backend.memories, "memory": backend.memory,
+        "default_memory": backend.memory}.items():
+    setattr(Device, _name, _value)
+
+# Equinox filters what this logger says of a callback that fails.
+host_callback.logger = logging.getLogger("jax._src.callback")
 
 # Equinox tells the tracers of a transformation by `tracer._trace.main`: here, by their level.
 

@@ -21,8 +21,13 @@ jax.core.primal_dtype_to_tangent_dtype   extend.core.primal_dtype_to_tangent_dty
 jax.core.pytype_aval_mappings            extend.rules.canonicalize_dtype_handlers    TFP
 jax.core.valid_jaxtype                   extend.core.valid_jaxtype            distrax
 jax.core.Atom                            core.jaxpr.Atom                           Equinox
+jax.experimental.array_serialization.serialization  as_jax.checkpoints        Orbax
+jax.experimental.colocated_python.func   experimental.colocated_python        Orbax
+jax.experimental.colocated_python.serialization.DeviceList  as_jax.internals.DeviceList  Orbax
+jax.lib.__version__                      as_jax.internals.version             Equinox
 jax.experimental.hijax                   as_jax.hijax                         Flax
 jax._src.checkify                        experimental.checkify                Flax
+jax.extend.ifrt_programs.ifrt_programs.make_plugin_program  as_jax.internals.plugin_program  Orbax
 jax.extend.source_info_util.register_exclusion  as_jax.internals.register_exclusion  Flax
 jax.api_util.debug_info                  as_jax.internals.debug_info          Flax
 jax.api_util.flatten_fun                 as_jax.internals.flatten_fun         Flax
@@ -48,7 +53,8 @@ jax.interpreters.batching.primitive_batchers  extend.rules.primitive_batchers  E
 jax.interpreters.batching.fancy_primitive_batchers  extend.rules.fancy_primitive_batchers  tutorials
 jax.interpreters.batching.register_vmappable  extend.vmappable.register_vmappable  MuJoCo, Brax
 jax.interpreters.batching.unregister_vmappable  extend.vmappable.unregister_vmappable  tutorials
-jax.interpreters.mlir.LoweringRuleContext  as_jax.internals.LoweringRuleContext  KFAC-JAX
+jax.interpreters.mlir.LoweringRuleContext  extend.rules.LoweringRuleContext  KFAC-JAX
+jax.interpreters.mlir.emit_python_callback  extend.rules.emit_python_callback  Equinox
 jax.interpreters.mlir.lower_fun          extend.rules.lower_fun               Equinox
 jax.interpreters.mlir.register_lowering  extend.rules.register_lowering       Equinox
 jax.interpreters.partial_eval.DynamicJaxprTracer  core.tracing.DynamicJaxprTracer    KFAC-JAX

@@ -225,9 +225,9 @@ class Primitive:
     def def_impl(self, impl: Callable) -> Callable:
         if self.impl:  # programs may have been made of it
             caches.clear_all()
-        # copies, since the function may change its result later
-        self.impl = lambda *args, **params: [
-            np.array(as_value(out)._buffer)
+        # of buffers: copies, since the function may change its result later; users call it, too
+        self.impl = lambda *args, **params: impl(*args, **params) if any(
+            isinstance(x, Array) for x in args) else [np.array(as_value(out)._buffer)
             for out in self.listed(impl(*map(as_value, args), **params))]
         return impl
 

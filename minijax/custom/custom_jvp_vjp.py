@@ -358,7 +358,18 @@ class CustomFunction:
             kind = type(self).__name__
             raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {name} "
                                  f"using def{kind[-3:]}.")
+        if core.current_trace.get() is core.base_trace and not self.is_prepared:
+            return self._evaluated(call, leaves)
         return call.result(self.primitive.bind(*leaves, name=name, fun=call, jvp=rule))
+
+    def _evaluated(self, call: Call, leaves: Sequence[Any]) -> Any:
+        """The result outside of all transformations: Python's numbers stay what they are."""
+        values = [self.primitive._argument(x, place) for place, x in enumerate(leaves)]
+        f, args, kwargs, outputs = unflattened_call(call, [
+            x if dtypes.python_type(x) is type(x) else value
+            for x, value in zip(leaves, values, strict=True)])
+        outs = outputs(f(*args, **kwargs))
+        return call.result(call.plain.get(i, x) for i, x in enumerate(outs))
 
 
 def _refuse_captured(call: Call, avals: Sequence[ShapedArray]) -> None:

@@ -5,9 +5,11 @@ Builds on `device_put`.  In JAX: `jax/_src/xla_bridge.py`.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
+from minijax import errors
 from minijax.util import caches
 from minijax.placement import device_put, resharding
 from minijax.placement.devices import Device
@@ -17,8 +19,51 @@ from minijax.transforms.jit import clear_caches
 clear_in_memory_compilation_cache = clear_caches
 
 
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """A memory that a device reads, of a kind; of the host there is one, which has all names."""
+
+    device: Device
+    kind: str
+
+    platform = property(lambda self: self.device.platform)
+    process_index = property(lambda self: self.device.process_index)
+
+    def addressable_by_devices(self) -> list[Device]:
+        return [self.device]
+
+
+def memory(device: Device, kind: str = "device") -> Memory:
+    """A device's memory of a kind.
+
+    Raises:
+      JaxRuntimeError: for a kind that it does not have.
+
+    >>> memory(get_default_device()).kind
+    'device'
+    """
+    kinds = {x.kind: x for x in memories(device)}
+    if kind not in kinds:
+        raise errors.JaxRuntimeError(
+            f"INVALID_ARGUMENT: Could not find memory addressable by device {device.device_kind}. "
+            f"Device {device.device_kind} can address the following memory kinds: "
+            f"{', '.join(kinds)}. Got memory kind: {kind}")
+    return kinds[kind]
+
+
+def memories(device: Device) -> list[Memory]:
+    """A device's memories: under each name that the array's sharding may have for it.
+
+    >>> [memory.kind for memory in memories(get_default_device())]
+    ['device', 'pinned_host', 'unpinned_host']
+    """
+    return [Memory(device, kind) for kind in ("device", "pinned_host", "unpinned_host")]
+
+
 class Backend:
     """A platform: what it is called, and its devices."""
+
+    runtime_type = "minijax"
 
     def __init__(self, platform: str):
         self.platform = self.platform_version = platform

@@ -7,13 +7,15 @@ In JAX: `jax/interpreters/{ad,batching,mlir}.py`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import core, tree_util
 from minijax.core import Primitive, Undefined, Zero
+from minijax.custom import host_callback
 from minijax.primitives.ad_util import batch_to, instantiate
 
 Rule = Callable[..., Any]
@@ -88,9 +90,12 @@ def as_result(primitive: Primitive, results: list) -> Any:
 
 
 def _pairs_to_ours(primitive: Primitive, rule: Rule) -> Rule:
-    """A JVP or batching rule, which returns outputs, and their tangents or batch dimensions."""
+    """A JVP or batching rule, which returns outputs, and their tangents or batch dimensions.
+
+    It takes tuples, since rules compare their structure with that of other tuples.
+    """
     def ours(*args: Any, **params: Any) -> tuple[list, list]:
-        outs, others = rule(*args, **params)
+        outs, others = rule(*(tuple(x) if type(x) is list else x for x in args), **params)
         return list(map(core.as_value, as_list(primitive, outs))), as_list(primitive, others)
     return ours
 
@@ -122,14 +127,14 @@ def _transpose_to_jax(primitive: Primitive, rule: Rule) -> Rule:
 
 
 def _batch_to_ours(primitive: Primitive, rule: Rule) -> Rule:
-    def on_pairs(axis: core.Axis, args: list, dims: list, **params: Any) -> tuple:
-        return rule(tuple(args), tuple(dims), **params)
+    def on_pairs(axis: core.Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
+        return rule(args, dims, **params)
     return _pairs_to_ours(primitive, on_pairs)
 
 
 def _sized_batch_to_ours(primitive: Primitive, rule: Rule) -> Rule:
-    def on_pairs(axis: core.Axis, args: list, dims: list, **params: Any) -> tuple:
-        return rule(axis.size, axis.name, None, tuple(args), tuple(dims), **params)
+    def on_pairs(axis: core.Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
+        return rule(axis.size, axis.name, None, args, dims, **params)
     return _pairs_to_ours(primitive, on_pairs)
 
 
@@ -216,11 +221,36 @@ def is_undefined_primal(x: Any) -> bool:
 
 # ── Lowering ─────────────────────────────────────────────────────────────────────────────────
 
+class ModuleContext:
+    """What the rules of one program share."""
+
+    def add_keepalive(self, value: Any) -> None:
+        """Keep a value for as long as the program, whose parameters hold it already."""
+
+
+@dataclass(frozen=True)
+class LoweringRuleContext:
+    """The first argument of a lowering rule: the primitive, and types of operands and results."""
+
+    primitive: Primitive | None
+    avals_in: Sequence[Any]
+    avals_out: Sequence[Any]
+    module_context: ModuleContext = ModuleContext()
+
+    def replace(self, **changes: Any) -> LoweringRuleContext:
+        """The same context with other values of some fields."""
+        return replace(self, **changes)
+
+
 class ProgramRule(NamedTuple):
     """A lowering rule that replaces a primitive by other operations."""
 
     fun: Rule
     multiple_results: bool
+
+    def __call__(self, ctx: LoweringRuleContext, *args: Any, **params: Any) -> list:
+        outs = self.fun(*args, **params)
+        return list(outs) if self.multiple_results else [outs]
 
 
 def lower_fun(fun: Rule, multiple_results: bool = True) -> ProgramRule:
@@ -228,20 +258,36 @@ def lower_fun(fun: Rule, multiple_results: bool = True) -> ProgramRule:
     return ProgramRule(fun, multiple_results)
 
 
-def register_lowering(prim: Primitive, rule: Any, platform: str | None = None,
-                      inline: bool = True, cacheable: bool = True) -> Any:
-    """Set how a primitive is compiled: by a rule from `lower_fun`.
+def emit_python_callback(ctx: LoweringRuleContext, callback: Rule, token: Any, operands: Any,
+                         operand_avals: Any, result_avals: Any, *, has_side_effect: bool,
+                         **options: Any) -> tuple[list, Any, Any]:
+    """In a lowering rule: the call of a Python function of flat arrays.
+
+    Returns:
+      The results, the token, and what must be kept alive: nothing.
+    """
+    call = host_callback.io_callback if has_side_effect else host_callback.pure_callback
+    return list(call(callback, list(result_avals), *operands)), token, None
+
+
+def register_lowering(prim: Primitive, rule: Rule, platform: str | None = None,
+                      inline: bool = True, cacheable: bool = True) -> Rule:
+    """Set how a primitive is compiled: by a rule from `lower_fun`, or one that calls such rules.
 
     A rule that writes MLIR is accepted; compiling the primitive raises an error with this advice.
     """
     def program(*args: Any, **params: Any) -> Any:
-        if not isinstance(rule, ProgramRule):
+        avals = [core.get_aval(x) for x in args]
+        ctx = LoweringRuleContext(prim, avals, prim.type_of(avals, params))
+        if isinstance(rule, ProgramRule):
+            return as_result(prim, rule(ctx, *args, **params))
+        try:
+            return as_result(prim, list(map(core.as_value, rule(ctx, *args, **params))))
+        except Exception as error:
             raise NotImplementedError(
                 f"the lowering rule of {prim} emits MLIR, which minijax does not have: pass "
                 f"`mlir.lower_fun(f)` to register_lowering, where f computes {prim} by other "
-                "operations.")
-        outs = rule.fun(*args, **params)
-        return as_list(prim, outs) if rule.multiple_results else outs
+                "operations.") from error
     prim.program = program
     return rule
 

@@ -13,8 +13,11 @@ INSTEAD = {
     "experimental.array_serialization": (
         "writes arrays with TensorStore", "call numpy.savez on jax.tree.leaves"),
     "experimental.buffer_callback": ("passes XLA's buffers to Python", "call jax.pure_callback"),
-    "experimental.colocated_python": (
-        "runs Python on the hosts of other machines", "call the function: there is one process"),
+    **dict.fromkeys(
+        (f"experimental.colocated_python.{x}" for x in
+         ("api", "func_backend", "obj", "obj_backend")),
+        ("runs Python on the hosts of other machines",
+         "import it from jax.experimental.colocated_python: there is one process")),
     "experimental.control_deps": ("orders the operations of XLA",
                                   "call jax.lax.optimization_barrier"),
     "experimental.custom_partitioning": (

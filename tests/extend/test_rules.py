@@ -171,3 +171,47 @@ def test_a_lowering_that_writes_mlir_is_refused_when_it_is_compiled():
     rules.register_lowering(p, lambda ctx, *args: None)
     with pytest.raises(NotImplementedError, match="lower_fun"):
         minijax.jit(bind)(1.0, 1.0, 1.0)
+
+
+def test_a_lowering_rule_calls_python_and_other_rules():
+    def sorted_in_python(lib, seen):
+        p = lib.Primitive("sorted_in_python")
+        p.multiple_results = True
+        p.def_abstract_eval(lambda x: [lib.ShapedArray(x.shape, x.dtype)])
+
+        def lowering(ctx, x):
+            seen.append([(x.shape, x.dtype) for x in (*ctx.avals_in, *ctx.avals_out)])
+            y, _, keep = lib.mlir.emit_python_callback(
+                ctx, lambda x: (np.sort(x),), None, [x], ctx.avals_in, ctx.avals_out,
+                has_side_effect=False)
+            ctx.module_context.add_keepalive(keep)
+            return lib.mlir.lower_fun(lambda y: [2 * y])(ctx, *y)
+        lib.mlir.register_lowering(p, lowering)
+        return lib.jax.jit(lambda x: p.bind(x + 1)[0])(np.float32([2, 0, 1])), seen
+    (ours, seen), (theirs, seen_there) = (sorted_in_python(lib, []) for lib in (Ours, Theirs))
+    np.testing.assert_array_equal(ours, theirs)
+    assert seen == seen_there
+
+
+def test_the_evaluation_of_a_primitive_is_the_users_function():
+    def evaluated(lib):
+        p = lib.Primitive("swap")
+        p.multiple_results = True
+        p.def_impl(lambda x, y: (y, x))
+        return lib.jax.jit(lambda x: p.impl(x, x + 1)[0])(1.0), p.impl(lib.jax.numpy.ones(2), 3)[0]
+    assert list(map(repr, evaluated(Ours))) == list(map(repr, evaluated(Theirs)))
+
+
+def test_rules_of_derivatives_get_tuples_of_primals_and_tangents():
+    def kinds(lib):
+        p, seen = lib.Primitive("noted"), []
+        p.def_impl(lambda x: x)
+        p.def_abstract_eval(lambda x: x)
+
+        def jvp(primals, tangents):
+            seen.append((type(primals), type(tangents)))
+            return p.bind(*primals), tangents[0]
+        lib.ad.primitive_jvps[p] = jvp
+        lib.jax.jvp(p.bind, (1.0,), (1.0,))
+        return seen
+    assert kinds(Ours) == kinds(Theirs) == [(tuple, tuple)]

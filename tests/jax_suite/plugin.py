@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import pytest
 
 ON_MINIJAX = os.environ["JAX_SUITE_ON"] == "minijax"
 SECONDS = float(os.environ.get("JAX_SUITE_SECONDS", "60"))  # for one case
+SHARE = float(os.environ.get("JAX_SUITE_SHARE", "1"))  # of the cases, drawn at random
+CASES = os.environ.get("JAX_SUITE_CASES", "").split("\n")  # or the names of those to run
 
 if ON_MINIJAX:
     from tests.jax_suite import stand_ins
@@ -44,6 +47,17 @@ def counting(owner: Any, name: str) -> Any:
         finally:
             setattr(owner, name, original)
     return count
+
+
+def name_of(item: pytest.Item) -> str:
+    """A case, with its class."""
+    return item.name if item.cls is None else f"{item.cls.__name__}.{item.name}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the cases that are named, or else the drawn share, which is the same in every run."""
+    items[:] = [x for x in items if name_of(x) in CASES or (
+        CASES == [""] and zlib.crc32(x.nodeid.encode()) < SHARE * 2**32)]
 
 
 def pytest_collection_finish() -> None:
@@ -115,6 +129,5 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo
         outcome, text = ("internals", needs) if needs else ("failed", "")
         text = text or f"{call.excinfo.typename}: {call.excinfo.value}"
     with open(os.environ["JAX_SUITE_OUTCOMES"], "a") as file:
-        file.write(json.dumps([item.name if item.cls is None else
-                               f"{item.cls.__name__}.{item.name}", outcome, text]) + "\n")
+        file.write(json.dumps([name_of(item), outcome, text]) + "\n")
     return report

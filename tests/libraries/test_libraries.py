@@ -2,26 +2,39 @@
 
 `programs/` has a file for each library, of programs as its documentation writes them; `recorded/`
 what they returned on JAX: `python -m tests.recorded libraries` runs them all there again.
-With `ORACLE=live` a test does so, too, and compares.
+With `ORACLE=live` a test does so, too, and compares.  Those of `ALWAYS` run in every `make test`,
+the others in turn.
 """
+
+import importlib.metadata
 
 import pytest
 
-from tests.recorded import ORACLE, files, is_recorded, names_of, on_minijax, recorded, run, same
+from tests.recorded import (ORACLE, files, is_recorded, library_of, names_of, on_minijax, recorded,
+                            run, same)
 
 PROGRAMS = files("libraries")
 NAMES = [path.stem for path in PROGRAMS]
 # A program in single precision is allowed this; an error of an iteration may grow.
 TOLERANCE = 1e-5
+ALWAYS = {"blackjax", "chex", "diffrax", "equinox", "flax_linen", "flax_nnx", "jaxopt", "jaxtyping",
+          "lineax", "optax", "optimistix"}
+
+
+def in_turn(path):
+    return [] if path.stem in ALWAYS else [pytest.mark.in_turn(path.stem)]
 
 
 @pytest.fixture(autouse=True)
 def the_library_is_here(path):
-    pytest.importorskip(path.stem.partition("_")[0])
+    try:
+        importlib.metadata.version(library_of(path))
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{library_of(path)} is not installed")
 
 
 @pytest.mark.parametrize("path, program", [
-    pytest.param(path, program, id=f"{path.stem}-{program}")
+    pytest.param(path, program, id=f"{path.stem}-{program}", marks=in_turn(path))
     for path in PROGRAMS for program in names_of(path)])
 def test_a_program_gives_jaxs_numbers(path, program):
     ours, theirs = on_minijax(path)[program], recorded(path)["results"][program]

@@ -1,0 +1,91 @@
+"""Libraries' own tests on minijax: `python -m tests.library_suite FILE_OR_FOLDER…`.
+
+The files are in a checkout of the library's repository, at the version that is installed; each runs
+through `minijax.as_jax` in a process of its own.  It prints what `tests.jax_suite` prints; with
+`--beside-jax` the cases that fail run on JAX, too, and those that fail there are left out.
+`--share` draws that share of the cases at random; of a file that takes longer than
+`LIBRARY_SUITE_SECONDS` those count that came first.  It is a tool, no part of `make test`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.jax_suite.__main__ import ROOT, Outcomes, row
+
+SECONDS = float(os.environ.get("LIBRARY_SUITE_SECONDS", "3600"))  # for one file
+
+def outcomes(path: Path, on: str, options: list[str], drawn: dict[str, str], verbose: bool
+             ) -> Outcomes:
+    """Run one file of tests, from its checkout: the cases that the plugin's variables draw."""
+    checkout = next(x for x in path.parents if (x / "pyproject.toml").exists())
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "outcomes"
+        file.touch()
+        environment = {
+            "JAX_THREEFRY_PARTITIONABLE": "0", "JAX_PLATFORMS": "cpu",
+            "PYTHONDONTWRITEBYTECODE": "1", **os.environ,
+            # the library's tests may be a package named `tests`, too: the plugin is not in ours
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/jax_suite"),
+                                           os.environ.get("PYTHONPATH", "")]),
+            "JAX_SUITE_ON": "library", "JAX_SUITE_OUTCOMES": str(file),
+            **drawn}
+        command = [
+            sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+            *(["-p", "minijax.as_jax"] if on == "minijax" else []), "-p", "plugin",
+            *([] if verbose else ["--tb=short"]), *options, str(path)]
+        try:
+            run = subprocess.run(command, cwd=checkout, env=environment, text=True,
+                                 capture_output=not verbose, timeout=SECONDS)
+            if run.returncode not in (0, 1, 5) and not verbose:
+                print(run.stdout[-2000:], run.stderr[-2000:])
+        except subprocess.TimeoutExpired:
+            print(f"{path.name} was stopped after {SECONDS:.0f} seconds:")
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+    return {case: (outcome, text) for case, outcome, text in rows}
+
+
+def files(path: Path) -> list[Path]:
+    """A file of tests, or those in a folder."""
+    return [path] if path.is_file() else sorted(
+        {*path.rglob("test_*.py"), *path.rglob("*_test.py")})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="+", type=Path, help="files of tests, or folders of them")
+    parser.add_argument("--beside-jax", action="store_true", help="run failures on JAX, too")
+    parser.add_argument("--share", default="1", help="the share of cases to draw")
+    parser.add_argument("--report", type=Path, help="a file for failures")
+    parser.add_argument("-k", help="only the cases that match, as in pytest")
+    parser.add_argument("-v", action="store_true", help="show what pytest prints")
+    arguments = parser.parse_args()
+    options = ["-k", arguments.k] if arguments.k else []
+    print(f"{'file':28}{'passed':>8}{'failed':>8}{'internals':>11}{'passed':>9}")
+    for path in itertools.chain.from_iterable(map(files, arguments.paths)):
+        ours = outcomes(path, "minijax", options, {"JAX_SUITE_SHARE": arguments.share},
+                        arguments.v)
+        failed = [case for case, (outcome, _) in ours.items() if outcome == "failed"]
+        theirs = None
+        if arguments.beside_jax:
+            theirs = dict.fromkeys(ours, ("passed", "")) | dict.fromkeys(failed, ("", ""))
+            theirs |= outcomes(path, "jax", options, {"JAX_SUITE_CASES": "\n".join(failed)},
+                               False) if failed else {}
+        line, counted = row(path.stem, ours, theirs)
+        print(line, flush=True)
+        if arguments.report:
+            with arguments.report.open("a") as file:
+                for case, (outcome, text) in sorted(counted.items(), key=lambda x: (x[1], x[0])):
+                    if outcome != "passed":
+                        file.write(f"{path}\t{case}\t{' '.join(text.split())[:300]}\n")
+
+
+if __name__ == "__main__":
+    main()
