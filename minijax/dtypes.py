@@ -611,8 +611,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """
     if not args:
         raise ValueError("at least one array or dtype is required")
-    result, weak = lattice_result_type(
-        *(default_float_dtype() if x is None else x for x in args))
+    result, weak = lattice_result_type(*(default_float_dtype() if x is None else x for x in args))
     if weak and result != BOOL:
         result = canonicalize_dtype(_DEFAULTS["f" if result in FLOATS else result.kind])
     return (result, weak) if return_weak_type_flag else result

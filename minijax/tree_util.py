@@ -18,8 +18,7 @@ from minijax.util.pytree import (DictKey as DictKey, FlattenedIndexKey as Flatte
                                  flatten_with_path, keystr as keystr, kinds, sorted_keys)
 
 if TYPE_CHECKING:
-    from minijax.util.tree_errors import (equality_errors, equality_errors_pytreedef,
-                                          prefix_errors)
+    from minijax.util.tree_errors import (equality_errors, equality_errors_pytreedef, prefix_errors)
     from minijax.util.tree_nodes import (Partial, PyTreeRegistry, all_leaves, default_registry,
                                          flatten_one_level, flatten_one_level_with_keys,
                                          is_tree_node, register_dataclass, register_static,

@@ -63,6 +63,7 @@ def callable_of(code: Code, num_inputs: int, out_avals: Sequence[ShapedArray],
     call = caches.written(source, "call", names)
     if isinstance(code.run, QuickCode):
         code.run.callers.add(call)
+        call.improve = code.run.improve
     return call
 
 

@@ -7,7 +7,6 @@ In JAX: no counterpart; browsers compile JavaScript so.
 import contextlib
 import os
 import time
-import types
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -79,10 +78,4 @@ class QuickCode:
             self.run = self.optimised()
             for call in list(self.callers):
                 call.__globals__["run"] = self.run
-
-
-def improve(call: types.FunctionType) -> None:
-    """Go on with the second tier of a kernel's callable at once."""
-    run = call.__globals__.get("run")
-    if isinstance(run, QuickCode):
-        run.improve()
+                call.__dict__.pop("improve", None)

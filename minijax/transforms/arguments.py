@@ -292,8 +292,7 @@ def check_not_deleted(leaves: Sequence[Any], closed: jaxpr.ClosedJaxpr) -> None:
     Raises:
       ValueError: saying which, counted among the leaves that are used.
     """
-    gone = [i for i, x in enumerate(leaves)
-            if isinstance(x, core.ArrayImpl) and core.is_donated(x)]
+    gone = [i for i, x in enumerate(leaves) if isinstance(x, core.ArrayImpl) and core.is_donated(x)]
     for number, i in enumerate(used_leaves(closed) if gone else ()):
         if i in gone:
             raise errors.with_cure(

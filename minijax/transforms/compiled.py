@@ -11,7 +11,6 @@ import functools
 import logging
 import sys
 import time
-import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -23,8 +22,7 @@ from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.placement.devices import CPU, Device, device_of
 from minijax.control_flow.program_rules import running_one_of
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.jaxpr import (ClosedJaxpr, eval_jaxpr, partition_list, subjaxprs,
-                                types_in)
+from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr, partition_list, subjaxprs, types_in
 from minijax.core.tracing import stage
 from minijax.transforms.arguments import UNSPECIFIED
 
@@ -74,7 +72,7 @@ def _make_executable(closed: ClosedJaxpr, name: str, device: Device, loops: Any)
         tuple(closed.in_avals), (UNSPECIFIED,) * len(closed.in_avals))
     with blaming_the_compiler(closed, name):
         loops = loops or lowered(closed, name)
-        with timed(f"XLA compilation of jit({name})", "backend_compile", f"jit({name})"):
+        with timed("XLA compilation of {}", "backend_compile", f"jit({name})"):
             return device.compiled(loops)
 
 
@@ -83,18 +81,8 @@ def lowered(closed: ClosedJaxpr, name: str) -> Any:
     with lazily.importing:
         from minijax.compiler.lowered import Lowered
     # the words of JAX, which tools read
-    with timed(f"jaxpr to MLIR module conversion jit({name})", "jaxpr_to_mlir_module",
-               f"jit({name})"):
+    with timed("jaxpr to MLIR module conversion {}", "jaxpr_to_mlir_module", f"jit({name})"):
         return Lowered(closed, name)
-
-
-def optimised(run: Callable[..., list]) -> Callable[..., list]:
-    """An executable, of which the optimised code is wanted at once."""
-    if isinstance(run, types.FunctionType):
-        with lazily.importing:
-            from minijax.compiler.tiers import improve
-        improve(run)
-    return run
 
 
 # Errors of lowering for users: no rule, no library, no memory, no such axis, no end.
@@ -134,7 +122,7 @@ def log(text: str, *values: Any, flag: str = "log_compiles") -> None:
 @contextlib.contextmanager
 def timed(what: str, event: str, name: str) -> Iterator[None]:
     """Report an event and its duration to profiles and listeners, and log it."""
-    start = time.perf_counter()
+    start, what = time.perf_counter(), what.format(name)
     yield
     core.base_trace.notify("timed", what, start)
     if monitoring := sys.modules.get("minijax.monitoring"):  # otherwise there are no listeners
@@ -221,8 +209,8 @@ def call_of_program(name: str, split: Callable[..., PartialEvalResult],
       kind: the class of the primitive.
     """
     return kind(name, **running("jaxpr", "called" if computes_again else "inlined"),
-                         **running_one_of("jaxpr", computes_again=computes_again),
-                         split=split, examples=_examples)
+                **running_one_of("jaxpr", computes_again=computes_again), split=split,
+                examples=_examples)
 
 
 def running(field: str, layout: str = "inlined") -> dict[str, Any]:

@@ -51,6 +51,8 @@ def clear_caches() -> None:
 
 
 # ── The jitted function ──────────────────────────────────────────────────────────────────
+_incomparable = lazily.later("minijax.util.tree_errors", "incomparable")
+
 
 class Key(NamedTuple):
     """The key of a trace: all data on which it depends."""
@@ -127,7 +129,7 @@ class CallArguments:
         """The program of the function for arguments like these."""
         jitted, info = self.jitted, self.info
         flat = FlatFunction(self.fun, self.in_tree, info)
-        with timed(f"tracing {jitted._name} for jit", "jaxpr_trace", jitted._name):
+        with timed("tracing {} for jit", "jaxpr_trace", jitted._name):
             recorded = recorder()(flat, self.avals, info)
         closed, captured = convert_tracers(recorded)
         donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)
@@ -289,9 +291,7 @@ class JitFunction:
         try:
             traced = table.get(key)
         except Exception as error:
-            raise ValueError(
-                "static arguments should be comparable using __eq__. Comparing objects of types "
-                f"{[kind for _, (kind, _) in key.static]} raised:\n{error!r}") from error
+            raise _incomparable([kind for _, (kind, _) in key.static], error) from error
         if traced is None or not traced.is_current():
             core.base_trace.notify("miss", call, key, table)
             traced = call.trace()

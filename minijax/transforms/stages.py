@@ -215,7 +215,7 @@ class Compiled(Stage):
 
     def __init__(self, traced: Traced, lowered: Any, device: Device):
         self._traced, self._lowered, self._device = traced, lowered, device
-        compiled.optimised(traced.run(device, lowered))
+        getattr(traced.run(device, lowered), "improve", lambda: None)()  # to optimised code
 
     def as_text(self, dialect: str = "asm") -> str:
         """The machine code as text: ``"llvm"`` or ``"asm"``, or ``"ptx"`` for a GPU."""

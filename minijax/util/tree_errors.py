@@ -149,3 +149,9 @@ def equality_errors_pytreedef(tree1: Any, tree2: Any) -> Iterator[tuple[KeyPath,
     for path, *texts in equality_errors(*filled):
         one, two, why = (text.replace(str(_Leaf), "pytree leaf") for text in texts)
         yield path, one, two, why
+
+
+def incomparable(types: Sequence[type], error: Exception) -> ValueError:
+    """Static arguments of these types cannot be compared with those of an earlier call."""
+    return ValueError("static arguments should be comparable using __eq__. Comparing objects of "
+                      f"types {[*types]} raised:\n{error!r}")
