@@ -67,7 +67,8 @@ def public_names(module: ModuleType) -> list[str]:
     """
     declared = getattr(module, "__all__", None)
     names = [n for n in dir(module) if _offers(module, n)] if declared is None else declared
-    return sorted(n for n in names if not inspect.ismodule(getattr(module, n)))
+    return sorted(n for n in names if not inspect.ismodule(getattr(module, n))
+                  and f"{module.__name__}.{n}" not in PUBLIC)  # an object of a module's names
 
 
 def _offers(module: ModuleType, name: str) -> bool:

@@ -494,8 +494,9 @@ UNSEEN = {
     "element": {"real", "imag", "complex", "conj"},  # pairs are made before loops are
     # inlined before loops are made, and what is left to NumPy
     "loop": {"jit", "custom_jvp_call", "custom_vjp_call", "eig"},
-    # fma's derivative is made of products and sums; a rule of the user's runs before transposing
-    "transpose": {"fma", "custom_jvp_call"},
+    # fma's derivative is made of products and sums, that of a derived primitive of its program's
+    # (tests/transforms/test_derived.py); a rule of the user's runs before transposing
+    "transpose": {"fma", "ormqr", "symmetric_product", "tridiagonal_solve", "custom_jvp_call"},
     "extend": {"custom_vjp_call"},  # has no forward mode to compare with: test_jet.py
 }
 WRONG = {"impl": wrong_impl, "abstract_eval": wrong_abstract_eval, "jvp": wrong_jvp,

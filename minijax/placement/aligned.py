@@ -83,7 +83,8 @@ class Aligned:
         out = [list(self.layout(axes, self.cut)) for axes in self.outs]
         for layout, v in zip(out, self.eqn.outvars, strict=True):
             for block, x, taken in zip(self.blocks, self.eqn.invars, self.layouts, strict=True):
-                for d, names in enumerate(block.layout if x.aval.shape == v.aval.shape else ()):
+                is_alike = self.rule.keeps and x.aval.shape == v.aval.shape
+                for d, names in enumerate(block.layout if is_alike else ()):
                     if not (taken[d] or layout[d] or {*names} & {*itertools.chain(*layout)}):
                         layout[d] = names
         return list(map(tuple, out))

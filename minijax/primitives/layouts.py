@@ -43,6 +43,7 @@ class Alignment(NamedTuple):
       counted: the label of an axis along which results are numbers in order.
       taken: of a gather by rows: the axis of the operand along which the indices select, and the
         axis of the result that they make; their constants may be a permutation.
+      keeps: whether results are cut along axes that the operation needs whole, as operands are.
     """
 
     operands: Sequence[Labels]
@@ -52,6 +53,7 @@ class Alignment(NamedTuple):
     start: tuple[int, Any] | None = None
     counted: Label = None
     taken: tuple[int, int] | None = None
+    keeps: bool = True
 
 
 class OnBlocks(NamedTuple):
@@ -91,6 +93,11 @@ def along(ins: Types, outs: Types, *, name: str, removed: bool = False, **params
     labels = [None if d in axes else d for d in range(ins[0].ndim)]
     results = without(labels, axes) if removed else labels
     return Alignment([labels] * len(ins), [results] * len(outs))
+
+
+def sorting(ins: Types, outs: Types, *, dimension: int, **_: Any) -> Alignment:
+    """All axes but the one sorted along; as in XLA, a vector comes whole."""
+    return along(ins, outs, name="dimension", dimension=dimension)._replace(keeps=ins[0].ndim > 1)
 
 
 def reduction(ins: Types, outs: Types, *, op: str, axes: Axes) -> Alignment:

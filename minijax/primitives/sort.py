@@ -76,7 +76,7 @@ sort_p = Primitive(
     abstract_eval=_sort_type,
     jvp=_sort_jvp,
     transpose=cannot("the order depends on the values."),
-    batch=ad_util.batch_in_front("dimension"), sharding=layout("along", name="dimension"),
+    batch=ad_util.batch_in_front("dimension"), sharding=layout("sorting"),
     loop=families.kernel("sort"),
     can_fuse_operands=True,
     examples=table(

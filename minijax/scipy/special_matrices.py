@@ -30,8 +30,9 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
       c: columns, of shape (…, m).
       r: rows, of shape (…, n), whose first number is not read; the conjugates of `c` by default.
     """
-    column, row = promote_dtypes(*as_arrays("toeplitz", c, jnp.conj(c) if r is None else r))
-    return _toeplitz(jnp.atleast_1d(column), jnp.atleast_1d(row))
+    column, row = promote_dtypes(*(jnp.atleast_1d(jnp.array(x, x.dtype)) for x in as_arrays(
+        "toeplitz", c, jnp.conj(c) if r is None else r)))
+    return _toeplitz(column, row)
 
 
 @functools.partial(jnp.vectorize, signature="(m),(n)->(m,n)")

@@ -1,6 +1,6 @@
 """Primitives that are programs of others, from which all of their rules come.
 
-Such a primitive has a name in printed programs and for users' tables of rules.  Builds on `jit`.
+Such a primitive has a name in printed programs and for users' tables of rules.  Builds on `jit` and `vjp`.
 Chapter 06, *Programs as data*.  In JAX: primitives with rules and kernels of their own.
 """
 
@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from minijax.core import Axis, Example, Primitive, ShapedArray, Undefined
+from minijax.core import Axis, Example, Primitive, ShapedArray, Undefined, cannot
+from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.core.jvp import jvp_flat
 from minijax.core.tracing import stage
-from minijax.core.transpose import backward_pass
 from minijax.core.vmap import vmap_flat
 from minijax.primitives import families
-from minijax.primitives.ad_util import Outs
+from minijax.primitives.ad_util import Outs, zeros as zeros_of
+from minijax.transforms.derivatives import vjp
 from minijax.transforms.jit import jit
 
 
@@ -48,8 +49,11 @@ def derived(name: str, program: Callable[..., Any], examples: Callable[[], list[
     def transpose(cotangents: list, *args: Any, **params: Any) -> list:
         if any(isinstance(x, Undefined) and i not in linear for i, x in enumerate(args)):
             raise NotImplementedError(f"{name} is linear in no arguments but {linear}")
-        closed = stage(listed(**params), [x.aval for x in args])
-        return backward_pass(closed.jaxpr, closed.consts, args, cotangents)
+        unknown = [isinstance(x, Undefined) for x in args]
+        others, zeros = partition_list(
+            [zeros_of(x.aval) if isinstance(x, Undefined) else x for x in args], unknown)
+        _, pull = vjp(lambda *xs: program(*merge_lists([others, xs], unknown), **params), *zeros)
+        return merge_lists([[None] * len(others), pull(cotangents[0])], unknown)
 
     @partial(jit, static_argnames="params")
     def compiled(*args: Any, params: tuple) -> Any:
@@ -59,4 +63,4 @@ def derived(name: str, program: Callable[..., Any], examples: Callable[[], list[
         return families.by_program(compiled)(*buffers, params=tuple(params.items()))
     return kind(name, program=lowered, examples=examples, may_produce_nan=True, **{
         "impl": impl, "abstract_eval": abstract_eval, "jvp": jvp, "batch": batch,
-        "transpose": transpose, **slots})
+        "transpose": transpose if linear else cannot(f"{name} is linear in no argument"), **slots})

@@ -152,6 +152,12 @@ def equality_errors_pytreedef(tree1: Any, tree2: Any) -> Iterator[tuple[KeyPath,
 
 
 def incomparable(types: Sequence[type], error: Exception) -> ValueError:
-    """Static arguments of these types cannot be compared with those of an earlier call."""
+    """Static arguments of these types cannot be compared with those of an earlier call.
+
+    Raises:
+      Exception: the error itself, where there are none: trees of arguments raised it.
+    """
+    if not types:
+        raise error
     return ValueError("static arguments should be comparable using __eq__. Comparing objects of "
                       f"types {[*types]} raised:\n{error!r}")
