@@ -1,6 +1,7 @@
 """Primitives that are programs of others, from which all of their rules come.
 
-Such a primitive has a name in printed programs and for users' tables of rules.  Builds on `jit` and `vjp`.
+Such a primitive has a name in printed programs and for users' tables of rules.
+Builds on `jit` and `vjp`.
 Chapter 06, *Programs as data*.  In JAX: primitives with rules and kernels of their own.
 """
 

@@ -254,7 +254,7 @@ def test_one_that_is_killed_and_processes_at_once_leave_what_others_can_use(plac
         return subprocess.Popen([sys.executable, "-c", before + OTHER_PROCESS], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     killed = start("import os\nfrom minijax.compiler import cpu\n"
-                   f"{moment} = lambda *args: os.kill(os.getpid(), 9)\n")
+                   f"{moment} = lambda *args, **options: os.kill(os.getpid(), 9)\n")
     killed.communicate()
     assert killed.returncode == -9
     at_once = [start(), start()]
