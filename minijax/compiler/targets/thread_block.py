@@ -44,7 +44,8 @@ def has_own_part(loop: For, buffer: Buffer) -> bool:
     """
     indices = [each.index for each in walk(loop.body) if isinstance(each, Load | Store)
                and each.buffer is buffer]
-    if len(indices) != sum(x is buffer for x in accesses(walk(loop.body))):
+    if len(indices) != sum(x is buffer for x in accesses(walk(loop.body))) or (
+            len(set(map(len, indices))) > 1):  # some are linear: nothing to compare
         return False
     same = {each[0] for each in zip(*indices, strict=True) if len(set(each)) == 1}
     lets = {(each.op, *each.args): each.target for each in loop.body if isinstance(each, Let)}

@@ -13,6 +13,7 @@ from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets import launches, ptx
 from minijax.compiler.targets.emulator import Emulator
 from minijax.compiler.targets.programs import Memory, Program, emulate
+from minijax.compiler.targets.thread_block import has_own_part
 from tests import running_text
 
 X = np.linspace(-2, 3, 6000, dtype=np.float32).reshape(60, 100)
@@ -227,3 +228,14 @@ def test_what_is_stored_by_one_thread_is_seen_behind_a_barrier():
     _, made = run(PROGRAMS["a loop"], X)
     stores = [each for each in walk(made.body) if isinstance(each, Store)]
     assert stores and any(isinstance(each, Barrier) for each in walk(made.body))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_buffer_with_a_linear_index_too_has_no_part_for_each_iteration(own):
+    b = Builder()
+    buffer = b.temp((4, 2), np.float32)
+    with b.loop(4) as i:
+        b.store(buffer, (i, 0), 1.0)
+        b.store(buffer, (i, 1) if own else (3,), b.load(buffer, (i, 0)))
+    [loop] = b.scopes[0].statements
+    assert has_own_part(loop, buffer) == own
