@@ -74,7 +74,11 @@ OTHERS = {
     "ops": " ".join(
         f"segment_{name}({x},n,3{more})" for name in ("sum", "prod", "max", "min")
         for x in "van" for more in ("", ",mode='clip'")),
-    "numpy": """cov(w) cov(i) cov(v,v) cov(w,fweights=n+1) cov(w,aweights=v) corrcoef(w)
+    # the first are of two dtypes, which some functions promote, and some convert
+    "numpy": """place(v,v>.5,n,inplace=False) interp(v,v,n) interp(v,n,v) histogram(v,3,weights=n)
+        piecewise(v,[v>.5],[lambda_x:x,lambda_x:x.astype(int)]) array_equal(v,n) corrcoef(v,n)
+        cov(v,n) cov(v,aweights=n) quantile(v,v,weights=n,method='inverted_cdf')
+        r_[v,n] cov(w) cov(i) cov(v,v) cov(w,fweights=n+1) cov(w,aweights=v) corrcoef(w)
         corrcoef(i)
         cov(v,n) bartlett(4) blackman(4) hamming(4) hanning(4) kaiser(4,1.) kaiser(4,v[0]) i0(v)
         i0(n)
@@ -93,7 +97,7 @@ OTHERS = {
         igamma(v,w)
         map(lambda_x:x+v,w) fori_loop(0,3,lambda_i,c:c+v,v) scan(lambda_c,x:(c+x,c),v,a)""",
     "experimental.ode": "odeint(lambda_y,t:-y,v,v) odeint(lambda_y,t:-y*t,v,n)",
-    "nn": """
+    "nn": """leaky_relu(v,n[0]) elu(v,n[1]) celu(v,n[1]+1)
         scaled_matmul(jnp.ones((1,2,64)),jnp.ones((1,2,64)),jnp.ones((1,2,2)),jnp.ones((1,2,2)))
         dot_product_attention(*[jnp.ones((1,3,2,4))]*3,is_causal=True) standardize(w)
         standardize(i)

@@ -177,6 +177,8 @@ EXPRESSIONS = [
     "jnp.concatenate([jnp.arange(2), jnp.ones(2)], dtype=float)",
     "jnp.ones(3).at[0].set(jnp.int32(1))", "jnp.ones((2, 3)) + jnp.ones(3)",
     "jnp.linalg.solve(jnp.stack([jnp.eye(2)] * 2), jnp.ones(2))",
+    "jax.jacfwd(lambda x: x[0])([jnp.ones(2), jnp.ones(2, 'float16')])",
+    "jax.jacrev(lambda x: [x, x.astype('float16')])(jnp.ones(2))",
 ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
-from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
+from minijax.numpy.arguments import ArrayLike, as_array, check_promotion, promote_dtypes_inexact
 
 
 @custom_jvp
@@ -121,6 +121,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     2.0
     """
     x = as_array("elu", x)
+    check_promotion(x, alpha)
     negative = jnp.where(x > 0, 0.0, x)  # away from the overflow of the other side
     return jnp.where(x > 0, x, alpha * jnp.expm1(negative))
 
@@ -141,6 +142,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> float(celu(2.))
     2.0
     """
+    check_promotion(x, alpha)
     negative = jnp.expm1(jnp.minimum(x, 0.0) / alpha)
     return jnp.maximum(x, 0.0) + alpha * negative
 
@@ -152,6 +154,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     Array([-0.01,  2.  ], dtype=float32)
     """
     x = as_array("leaky_relu", x)
+    check_promotion(x, negative_slope)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 

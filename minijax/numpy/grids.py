@@ -16,8 +16,8 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import creation, diagonals
-from minijax.numpy.arguments import (ArrayLike, as_arrays, choose, convert, promote_dtypes, public,
-                                     result_dtype, static_value)
+from minijax.numpy.arguments import (ArrayLike, as_arrays, check_promotion, choose, convert,
+                                     promote_dtypes, public, result_dtype, static_value)
 from minijax.numpy.joining import concatenate
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import transpose
@@ -67,7 +67,9 @@ class _Concatenator:
         first, *rest = items = key if isinstance(key, tuple) and key else [key]
         directive, items = (first, rest) if isinstance(first, str) else (None, items)
         axis, least_rank, position = self._directive_numbers(directive)
-        out = concatenate([self._operand(item, least_rank, position) for item in items], axis)
+        operands = [self._operand(item, least_rank, position) for item in items]
+        check_promotion(*operands)
+        out = concatenate(operands, axis)
         is_matrix = directive in ("r", "c") and out.ndim == 1
         return lax.expand_dims(out, (directive == "c",)) if is_matrix else out
 

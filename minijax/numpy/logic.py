@@ -156,6 +156,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return as_value(False)
+    check_promotion(a1, a2)
     same = equal(a1, a2)
     return _all(same | isnan(a1) & isnan(a2) if equal_nan else same)
 

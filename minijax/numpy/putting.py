@@ -66,6 +66,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     _check_not_in_place("place", inplace)
     values = ravel(as_array("place", vals))
+    check_promotion(arr, values)
     refuse((arr.size != mask.size, "place: arr and mask must be the same size"),
            (not values.size, "Cannot place values from an empty array"), error=ValueError)
     if not arr.size:

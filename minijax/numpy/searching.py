@@ -87,8 +87,8 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
         raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
                          f"{len(condlist) + 1} functions are expected; got {len(functions)}")
     pieces = functions if len(functions) > len(condlist) else [*functions, 0]
-    values = [broadcast_to_shape(piece(x, *args, **kw) if callable(piece)
-                                 else convert(piece, x.dtype), x.shape) for piece in pieces]
+    values = [broadcast_to_shape(convert(piece(x, *args, **kw) if callable(piece) else piece,
+                                         x.dtype), x.shape) for piece in pieces]
     return _select_first_true(condlist[::-1], [*values[-2::-1], values[-1]])
 
 
@@ -243,6 +243,8 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     a = ravel(a)
     edges: Any = histogram_bin_edges(a, bins, range)
     a = convert(a, edges.dtype)
+    if weights is not None:
+        check_promotion(a, weights)
     weights = broadcast_to_shape(
         convert(1, a.dtype) if weights is None else ravel(weights), a.shape)
     bin_index = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))

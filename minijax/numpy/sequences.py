@@ -150,8 +150,9 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
                              f"{value!r}")
     if "c" in (each.dtype.kind for each in as_arrays("interp", x, xp)):
         raise ValueError("jnp.interp: complex x values not supported.")
-    x, xp, fp, *periods = promoted("interp", promote_dtypes_inexact, x, xp, fp,
-                                   *(() if period is None else (period,)))
+    x, xp, *periods = promoted("interp", promote_dtypes_inexact, x, xp,
+                               *(() if period is None else (period,)))
+    [fp] = promoted("interp", promote_dtypes_inexact, fp)
     if fp.dtype.kind == "c":
         x, xp, *periods = map(lax.real, (x, xp, *periods))
     if xp.shape != fp.shape or xp.ndim != 1:

@@ -18,8 +18,9 @@ from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, Axes, array_and_axis, as_arrays,
-                                     broadcast_along, canonical_axes, canonical_axis, choose,
-                                     convert, promote_dtypes_inexact, public, static_axes)
+                                     broadcast_along, canonical_axes, canonical_axis,
+                                     check_promotion, choose, convert, promote_dtypes_inexact,
+                                     public, static_axes)
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import refuse, without
 
@@ -233,6 +234,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, meth
            (any(core.get_aval(each).dtype.kind == "c" for each in (a, q)), f"{name} does not "
             "support complex input, as the operation is poorly defined."), error=ValueError)
     [x] = promote_dtypes_inexact(a)
+    if weights is not None:
+        check_promotion(x, weights)
     x, q = convert(x, x.dtype), convert(q, x.dtype)
     axes = canonical_axes(static_axes(name, axis), x.ndim)
     rows = _axes_last(x, axes)

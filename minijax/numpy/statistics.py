@@ -13,7 +13,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import ArrayLike, as_array, convert, promote_args_inexact, public
+from minijax.numpy.arguments import (ArrayLike, as_array, check_promotion, convert,
+                                     promote_args_inexact, public)
 from minijax.numpy.contractions import dot
 from minijax.numpy.diagonals import diagonal
 from minijax.numpy.joining import concatenate
@@ -83,6 +84,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     if aweights is not None:
         also = convert(_weights("aweights", aweights, count), x.real.dtype)
         weights = also if weights is None else weights * also
+    check_promotion(x, *([] if aweights is None else [aweights]))
     mean, total = reductions.average(x, 1, weights, returned=True)
     total, x = total[0], x - mean[:, None]
     if weights is None:
@@ -115,6 +117,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
            [-1.,  1.]], dtype=float32)
     """
     _check_dtype("corrcoef", dtype)
+    check_promotion(x, *([] if y is None else [y]))
     covariances: Any = cov(x, y, rowvar, dtype=dtype)
     if not covariances.shape:
         return covariances / covariances

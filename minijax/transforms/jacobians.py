@@ -108,6 +108,8 @@ def _basis(tree: Any) -> Any:
     """The unit vectors of a tree of arrays, stacked along a new leading axis of every leaf."""
     leaves, treedef = tree_util.tree_flatten(tree)
     avals = [check_arg(x).aval.to_tangent_aval() for x in leaves]
+    if dtypes.is_strict() and leaves:
+        dtypes.result_type(*leaves)  # as in JAX, which makes the basis in one dtype
     total, start = sum(a.size for a in avals), 0
     parts: list[Any] = []
     for aval in avals:
