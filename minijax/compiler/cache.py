@@ -116,7 +116,7 @@ def _in_tiers(key: str, text: Callable[[], str], folder: Path | None, is_quick: 
             raise RuntimeError
         run = _loaded[key] = cpu.undisturbed(function)
         return run
-    return QuickCode(function(code), assembly, second)
+    return QuickCode(function(code), second)
 
 
 def _first_tier(key: str, text: Callable[[], str]) -> tuple[str, bytes]:

@@ -1,12 +1,10 @@
 """Two tiers of machine code: a program first runs code that took little time to compile.
 
-Builds on cpu.py; cache.py makes both tiers, of one text and with the same bits. Chapter 26.
+Builds on probe.py and vectors.py; cache.py makes both tiers, of one text. Chapter 26.
 In JAX: no counterpart; browsers compile JavaScript so.
 """
 
 import contextlib
-import os
-import time
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,16 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config
-
-from . import cpu
 from .loops import Call, For, Kernel, Statement, While, walk
 from .probe import cost_of
 from .vectors import called_in, lanes_of
 
 # Seconds: of LLVM's optimiser for a character of a text; of quick code for a simple operation, and
-# for one of a sum or a product, whose terms wait for each other; of calling quick code.
-PER_CHARACTER, PER_OPERATION, PER_TERM, PER_CALL = 2.5e-6, 0.35e-9, 1.5e-9, 5e-6
+# for one of a sum or a product, whose terms wait for each other.
+PER_CHARACTER, PER_OPERATION, PER_TERM = 2.5e-6, 0.35e-9, 1.5e-9
 
 # Seconds of a call of quick code, at most: the next process finds it on disk, too.
 LONGEST = 0.01
@@ -53,29 +48,25 @@ def seconds_of(body: Iterable[Statement]) -> float:
 
 
 class QuickCode:
-    """A kernel's function in its first tier. After it has run as long as the optimiser would, a
-    thread compiles the kernel anew, and all callers go on with that code.
+    """A kernel's function in its first tier. The second call, of perhaps many, compiles the kernel
+    anew, and all callers go on with that code.
     """
 
-    def __init__(self, run: Callable[[list], int], text: str, optimised: Callable[[], Any]) -> None:
-        self.run, self.optimised = run, config.carried(optimised)
-        self.budget = len(text) * PER_CHARACTER  # seconds that are left
-        self.process = 0  # in which a thread compiles
+    def __init__(self, run: Callable[[list], int], optimised: Callable[[], Any]) -> None:
+        self.run, self.optimised = run, optimised
+        self.has_run = False
         self.callers: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def __call__(self, arrays: list[np.ndarray]) -> int:
-        start = time.thread_time()
-        status = self.run(arrays)
-        self.budget -= time.thread_time() - start + PER_CALL
-        if self.budget < 0 and self.process != os.getpid():  # threads end with a fork
-            self.process = os.getpid()
-            cpu.started(self.improve)
-        return status
+        if self.has_run:
+            self.improve()
+        self.has_run = True
+        return self.run(arrays)
 
     def improve(self) -> None:
-        """Compile the second tier, unless that fails, and go on with it."""
+        """Compile the second tier and go on with it; if that fails, with the first one."""
         with contextlib.suppress(Exception):
             self.run = self.optimised()
-            for call in list(self.callers):
-                call.__globals__["run"] = self.run
-                call.__dict__.pop("improve", None)
+        for call in list(self.callers):
+            call.__globals__["run"] = self.run
+            call.__dict__.pop("improve", None)

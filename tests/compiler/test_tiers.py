@@ -2,8 +2,7 @@
 
 import gc
 import inspect
-import os
-import time
+import signal
 
 import numpy as np
 import pytest
@@ -83,39 +82,38 @@ def callable_of(f, *args):
     return run, lambda: run.__globals__["run"]
 
 
-def wait_for(test):
-    end = time.monotonic() + 60
-    while not test():
-        assert time.monotonic() < end, "nothing has happened for a minute"
-        time.sleep(0.01)
-
-
-def test_a_program_that_has_run_for_long_is_optimised_by_a_thread(place):
+def test_the_second_call_optimises_for_all_callers(place):
     call, code = callable_of(sums, X)
+    other, code_of_other = callable_of(sums, X)
     first = code()
-    assert isinstance(first, QuickCode)
+    assert isinstance(first, QuickCode) and code_of_other() is first
     before = list(map(bits, call(X)))
     assert code() is first
-    first.budget, first.process = 0.0, os.getpid()  # a thread is at work
-    call(X)
-    assert code() is first
-    first.process = -1  # it ended with a fork
-    call(X)
-    wait_for(lambda: code() is not first)
+    assert list(map(bits, other(X))) == before
     assert not isinstance(code(), QuickCode)
-    assert first.run is code()
+    assert code_of_other() is code() is first.run
     assert list(map(bits, call(X))) == before
 
 
 def test_an_error_of_the_compiler_leaves_a_program_in_its_first_tier(place, monkeypatch):
     call, code = callable_of(sums, X)
-    tried = []
+    first, tried = code().run, []
     monkeypatch.setattr(cpu, "compile", lambda *_, **__: tried.append(1) or 1 / 0)
-    before, code().budget = list(map(bits, call(X))), 0.0
+    before = list(map(bits, call(X)))
     for _ in range(2):
         assert list(map(bits, call(X))) == before
-    wait_for(lambda: tried)
+    assert tried == [1] and code() is first
+
+
+def test_an_interrupt_of_the_compiler_leaves_it_to_the_next_call(place, monkeypatch):
+    call, code = callable_of(lambda x: jnp.sum(x * 3, 0), X)
+    before = list(map(bits, call(X)))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(code(), "optimised", lambda: signal.raise_signal(signal.SIGINT))
+        call(X)
     assert isinstance(code(), QuickCode)
+    assert list(map(bits, call(X))) == before
+    assert not isinstance(code(), QuickCode)
 
 
 def test_what_is_compiled_ahead_of_time_is_optimised(place):
