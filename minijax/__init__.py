@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from minijax.notebook.widgets.explain import explain
 
 __version__ = "0.1.0"
-config = config.config  # type: ignore[assignment]  # an object, of the module's names
+config = config.config  # type: ignore[assignment]  # not the module: its names in an object, as in JAX
 __all__ = lazily.attach(globals(), exports.exported)
 
 # ── Hooks: what inner rings call and outer rings define, loaded at its first use ──────────────

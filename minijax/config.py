@@ -502,7 +502,8 @@ def read(name: str) -> Any:
 
 
 class Config:
-    """What `minijax.config` is: this module's names, flags to be read, none to be assigned.
+    """The object `minijax.config`: it has the names of this module, and each flag as an attribute,
+    which cannot be assigned.
 
     >>> config.jax_enable_x64
     False

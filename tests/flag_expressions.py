@@ -75,17 +75,15 @@ OTHERS = {
         f"segment_{name}({x},n,3{more})" for name in ("sum", "prod", "max", "min")
         for x in "van" for more in ("", ",mode='clip'")),
     # the first are of two dtypes, which some functions promote, and some convert
-    "numpy": """place(v,v>.5,n,inplace=False) interp(v,v,n) interp(v,n,v) histogram(v,3,weights=n)
-        piecewise(v,[v>.5],[lambda_x:x,lambda_x:x.astype(int)]) array_equal(v,n) corrcoef(v,n)
-        cov(v,n) cov(v,aweights=n) quantile(v,v,weights=n,method='inverted_cdf')
-        r_[v,n] cov(w) cov(i) cov(v,v) cov(w,fweights=n+1) cov(w,aweights=v) corrcoef(w)
-        corrcoef(i)
-        cov(v,n) bartlett(4) blackman(4) hamming(4) hanning(4) kaiser(4,1.) kaiser(4,v[0]) i0(v)
-        i0(n)
-        ix_(n,n) spacing(v) trim_zeros(n) mask_indices(3,jnp.triu)
-        fromfunction(lambda_x,y:x+y,(2,3))
-        piecewise(v,[v>.5],[1.,2.]) select([v>1,v>.5],[v,n])
-        frompyfunc(lambda_x,y:x+y,nin=2,nout=1)(v,v)
+    "numpy": """place(v,v>.5,n,inplace=False) interp(v,v,n) interp(v,n,v)
+        histogram(v,3,weights=n) piecewise(v,[v>.5],[lambda_x:x,lambda_x:x.astype(int)])
+        array_equal(v,n) corrcoef(v,n) cov(v,n) cov(v,aweights=n)
+        quantile(v,v,weights=n,method='inverted_cdf') r_[v,n] linspace(v[0],n[1],3)
+        arange(v[0],n[2]) logspace(v[0],n[1],3) cov(w) cov(i) cov(v,v) cov(w,fweights=n+1)
+        cov(w,aweights=v) corrcoef(w) corrcoef(i) cov(v,n) bartlett(4) blackman(4) hamming(4)
+        hanning(4) kaiser(4,1.) kaiser(4,v[0]) i0(v) i0(n) ix_(n,n) spacing(v) trim_zeros(n)
+        mask_indices(3,jnp.triu) fromfunction(lambda_x,y:x+y,(2,3)) piecewise(v,[v>.5],[1.,2.])
+        select([v>1,v>.5],[v,n]) frompyfunc(lambda_x,y:x+y,nin=2,nout=1)(v,v)
         vectorize(lambda_x,y:x+y)(w,v) apply_along_axis(jnp.sum,0,a) unwrap(w) nanmedian(w,1)""",
     "lax": """associative_scan(jnp.add,v)
         custom_root(lambda_x:x**2-v,v,lambda_f,x:x,lambda_g,y:y/g(v))
@@ -97,7 +95,7 @@ OTHERS = {
         igamma(v,w)
         map(lambda_x:x+v,w) fori_loop(0,3,lambda_i,c:c+v,v) scan(lambda_c,x:(c+x,c),v,a)""",
     "experimental.ode": "odeint(lambda_y,t:-y,v,v) odeint(lambda_y,t:-y*t,v,n)",
-    "nn": """leaky_relu(v,n[0]) elu(v,n[1]) celu(v,n[1]+1)
+    "nn": """leaky_relu(v,n[0]) elu(v,n[1]) celu(v,n[1]+1) standardize(v,mean=n[0])
         scaled_matmul(jnp.ones((1,2,64)),jnp.ones((1,2,64)),jnp.ones((1,2,2)),jnp.ones((1,2,2)))
         dot_product_attention(*[jnp.ones((1,3,2,4))]*3,is_causal=True) standardize(w)
         standardize(i)

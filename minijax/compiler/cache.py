@@ -112,8 +112,8 @@ def _in_tiers(key: str, text: Callable[[], str], folder: Path | None, is_quick: 
     text = lambda: assembly  # which keeps no program alive
 
     def second() -> Any:
-        if cache_key(assembly) != key:  # another processor, by a flag
-            raise RuntimeError
+        if cache_key(assembly) != key:
+            raise RuntimeError("a flag has changed the processor since the first call")
         run = _loaded[key] = cpu.undisturbed(function)
         return run
     return QuickCode(function(code), second)
@@ -231,7 +231,7 @@ def _head(key: str, code: bytes) -> bytes:
 
 
 def is_on_disk(key: str, folder: Path | None = None) -> bool:
-    """Whether there is an entry under a key, if perhaps a damaged one."""
+    """Whether the directory has a file for a key; it may be damaged."""
     return os.path.exists(os.path.join(folder or directory() or NO_DIRECTORY, f"{key}.kernel"))
 
 

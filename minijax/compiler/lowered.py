@@ -29,8 +29,8 @@ from .simplify import simplify
 T = TypeVar("T")
 
 
-def uncollected(work: Callable[[], T]) -> T:
-    """The result of `work`, during which nothing searches all that it builds for cycles."""
+def without_gc(work: Callable[[], T]) -> T:
+    """The result of `work`, with Python's cyclic garbage collector off."""
     was_enabled = gc.isenabled()
     try:
         gc.disable()
@@ -55,7 +55,7 @@ class Lowered:
     @cached_property
     def kernel(self) -> Kernel:
         """The loop tree."""
-        return uncollected(lambda: lower_to_kernel(self.jaxpr, self.name))
+        return without_gc(lambda: lower_to_kernel(self.jaxpr, self.name))
 
     @cached_property
     def launches(self) -> Kernel:
@@ -121,7 +121,7 @@ class Lowered:
             from . import numba_compiler  # which most programs never need
 
             return numba_compiler.callable_of(self.kernel, out_avals)
-        code = uncollected(lambda: cache.code_of(self.jaxpr, lambda: self.kernel))
+        code = without_gc(lambda: cache.code_of(self.jaxpr, lambda: self.kernel))
         program = weakref.ref(self.jaxpr)  # which keeps the executable
 
         def describe_loop(loop: int) -> str:

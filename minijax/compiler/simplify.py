@@ -37,12 +37,12 @@ def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[]; c:f32[] = add b b in (c,) }
     """
     result: ClosedJaxpr = closed.derived(
-        ("simplified",), lambda: _Simplifier().program(closed)) or closed
+        ("simplified",), lambda: Simplifier().program(closed)) or closed
     result.derived(("simplified",), lambda: None)  # it is simple; a reference to itself would stay
     return result
 
 
-class _Simplifier:
+class Simplifier:
     """Rewrites one program from top to bottom; a complex number becomes two atoms."""
 
     def __init__(self) -> None:

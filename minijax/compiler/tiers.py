@@ -1,7 +1,7 @@
-"""Two tiers of machine code: a program first runs code that took little time to compile.
+"""Tiered compilation: a program first runs code that took little time to compile.
 
 Builds on probe.py and vectors.py; cache.py makes both tiers, of one text. Chapter 26.
-In JAX: no counterpart; browsers compile JavaScript so.
+In JAX: no counterpart; JavaScript engines have tiers.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from .vectors import called_in, lanes_of
 # for one of a sum or a product, whose terms wait for each other.
 PER_CHARACTER, PER_OPERATION, PER_TERM = 2.5e-6, 0.35e-9, 1.5e-9
 
-# Seconds of a call of quick code, at most: the next process finds it on disk, too.
+# Seconds of a call of quick code, at most. A later process runs it from disk, and must not be slow.
 LONGEST = 0.01
 
 
@@ -48,8 +48,8 @@ def seconds_of(body: Iterable[Statement]) -> float:
 
 
 class QuickCode:
-    """A kernel's function in its first tier. The second call, of perhaps many, compiles the kernel
-    anew, and all callers go on with that code.
+    """A kernel's function in its first tier. Its second call compiles optimised code, to which all
+    callers switch.
     """
 
     def __init__(self, run: Callable[[list], int], optimised: Callable[[], Any]) -> None:
@@ -64,7 +64,7 @@ class QuickCode:
         return self.run(arrays)
 
     def improve(self) -> None:
-        """Compile the second tier and go on with it; if that fails, with the first one."""
+        """Switch to optimised code; if compiling fails, stay with quick code for good."""
         with contextlib.suppress(Exception):
             self.run = self.optimised()
         for call in list(self.callers):

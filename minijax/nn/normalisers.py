@@ -11,8 +11,8 @@ import numpy as np
 from minijax import dtypes, errors, lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
-                                     promote_dtypes_inexact, promote_shapes, static_axes,
-                                     static_index)
+                                     check_promotion, promote_dtypes_inexact, promote_shapes,
+                                     static_axes, static_index)
 
 
 def _shifted(x: Any, axis: Axes, where: ArrayLike | None) -> Any:
@@ -127,6 +127,7 @@ def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
     [x] = promote_dtypes_inexact(as_array("standardize", x))
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
+    check_promotion(x, mean, variance)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":

@@ -137,12 +137,13 @@ def result_dtype(*args: Any) -> tuple[Any, bool]:
 
 
 def check_promotion(*args: Any) -> None:
-    """Refuse arguments whose promotion the user forbids, in a function that hands them on.
+    """Refuse arguments whose promotion the user forbids, in a function that hands them on; None is
+    no argument.
 
     What it calls promotes them, but is not what the user called.
     """
     if dtypes.is_strict():
-        result_dtype(*args)
+        result_dtype(*(x for x in args if x is not None))
 
 
 def promote_dtypes(*args: Any) -> list[Any]:

@@ -19,8 +19,8 @@ from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import contractions, diagonals, factorisations, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
-                                     choose, convert, indices_along, promote_dtypes_inexact,
-                                     promoted, public, static_value)
+                                     check_promotion, choose, convert, indices_along,
+                                     promote_dtypes_inexact, promoted, public, static_value)
 from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
@@ -289,6 +289,7 @@ def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
     if rtol is None:
         rtol = rcond if rcond is not None else 10 * max(m, n) * dtypes.finfo(a.dtype).eps
+    check_promotion(a, rtol)
     return _pinv(a, as_array("pinv", rtol))
 
 

@@ -243,8 +243,7 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     a = ravel(a)
     edges: Any = histogram_bin_edges(a, bins, range)
     a = convert(a, edges.dtype)
-    if weights is not None:
-        check_promotion(a, weights)
+    check_promotion(a, weights)
     weights = broadcast_to_shape(
         convert(1, a.dtype) if weights is None else ravel(weights), a.shape)
     bin_index = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))

@@ -234,8 +234,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, meth
            (any(core.get_aval(each).dtype.kind == "c" for each in (a, q)), f"{name} does not "
             "support complex input, as the operation is poorly defined."), error=ValueError)
     [x] = promote_dtypes_inexact(a)
-    if weights is not None:
-        check_promotion(x, weights)
+    check_promotion(x, weights)
     x, q = convert(x, x.dtype), convert(q, x.dtype)
     axes = canonical_axes(static_axes(name, axis), x.ndim)
     rows = _axes_last(x, axes)

@@ -84,7 +84,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     if aweights is not None:
         also = convert(_weights("aweights", aweights, count), x.real.dtype)
         weights = also if weights is None else weights * also
-    check_promotion(x, *([] if aweights is None else [aweights]))
+    check_promotion(x, aweights)
     mean, total = reductions.average(x, 1, weights, returned=True)
     total, x = total[0], x - mean[:, None]
     if weights is None:
@@ -117,7 +117,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
            [-1.,  1.]], dtype=float32)
     """
     _check_dtype("corrcoef", dtype)
-    check_promotion(x, *([] if y is None else [y]))
+    check_promotion(x, y)
     covariances: Any = cov(x, y, rowvar, dtype=dtype)
     if not covariances.shape:
         return covariances / covariances

@@ -77,8 +77,8 @@ class Aligned:
                 for x, axes, use in zip(outs, self.outs, self.uses, strict=True)]
 
     def kept(self) -> list[Layout]:
-        """The layouts of the results with the axes, too, along which operands are cut that the
-        operation needs whole, where a result has an axis of the same size.
+        """The layouts that results of the whole program have, as in XLA: their own, and of an
+        operand of the same shape the cuts along axes that the operation needs whole.
         """
         out = [list(self.layout(axes, self.cut)) for axes in self.outs]
         for layout, v in zip(out, self.eqn.outvars, strict=True):

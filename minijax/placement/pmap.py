@@ -94,23 +94,23 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     jitted = jit(mapped_fun, static_argnums=static, donate_argnums=donate_argnums)
     jitted.__wrapped__ = fun
     if device_put.process_count(backend) == 1:
-        jitted._shardings = devices and InOrder(tuple(devices))
+        jitted._shardings = devices and DeviceOrder(tuple(devices))
         return jitted
     mesh = Mesh(all_devices(backend) if devices is None else devices, (name,))
     return JitFunction(mapped_fun, jitted._static, jitted._donated, inline=False,
                        shardings=Rows(mesh, in_axes, out_axes))
 
 
-class InOrder:
-    """How `jit` calls a function mapped over chosen devices: with no arrays over them in another
-    order, which are read and placed anew.
+class DeviceOrder:
+    """How `jit` calls a function mapped over chosen devices: arrays that are sharded over devices
+    in another order are first gathered on the host.
     """
 
     def __init__(self, devices: tuple[device_put.Device, ...]):
         self.devices = devices
 
     def call(self, fun: Callable, args: tuple, kwargs: dict, *_: Any) -> Any:
-        """Call a function of the arguments, as far as they are over these devices."""
+        """Call a function of the arguments, of which arrays in another order are gathered."""
         return fun(*tree_util.tree_map(self._read, (args, kwargs)))
 
     def _read(self, x: Any) -> Any:

@@ -255,7 +255,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
         check_reducible(name, x, accepts)
         check_axes(x, axes)
         flag = config.flags.get("allow_f16_reductions")  # absent as long as no program names it
-        if flag and not flag.value and name == "reduce_sum" and x.dtype in (
+        if flag and not flag.value and op == "add" and x.dtype in (
                 np.float16, dtypes.bfloat16) and any(x.shape[d] != 1 for d in axes):
             raise ValueError(f"{name} on operand {x.str_short(True)} is not allowed when "
                              "jax_allow_f16_reductions=False.")

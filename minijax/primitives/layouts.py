@@ -43,7 +43,8 @@ class Alignment(NamedTuple):
       counted: the label of an axis along which results are numbers in order.
       taken: of a gather by rows: the axis of the operand along which the indices select, and the
         axis of the result that they make; their constants may be a permutation.
-      keeps: whether results are cut along axes that the operation needs whole, as operands are.
+      keeps: whether results of the whole program have the cuts that operands had along axes that
+        the operation needs whole.
     """
 
     operands: Sequence[Labels]

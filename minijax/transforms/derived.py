@@ -49,7 +49,7 @@ def derived(name: str, program: Callable[..., Any], examples: Callable[[], list[
 
     def transpose(cotangents: list, *args: Any, **params: Any) -> list:
         if any(isinstance(x, Undefined) and i not in linear for i, x in enumerate(args)):
-            raise NotImplementedError(f"{name} is linear in no arguments but {linear}")
+            raise NotImplementedError(f"{name} is linear only in its arguments {linear}")
         unknown = [isinstance(x, Undefined) for x in args]
         others, zeros = partition_list(
             [zeros_of(x.aval) if isinstance(x, Undefined) else x for x in args], unknown)

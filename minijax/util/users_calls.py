@@ -11,7 +11,8 @@ from types import FrameType
 from minijax.util import tracebacks
 
 # The names of the package's functions that wrap a public function or an operator.
-_WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "__call__", "_checked")
+_WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "on_device",
+             "__call__", "_checked")
 # Folders and files of transformations, which call the functions that users pass to them.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PASSING = tuple(os.path.join(_PACKAGE, *place.split("/")) for place in (

@@ -6,12 +6,9 @@ With `ORACLE=live` a test does so, too, and compares.  Those of `ALWAYS` run in 
 the others in turn.
 """
 
-import importlib.metadata
-
 import pytest
 
-from tests.recorded import (ORACLE, files, is_recorded, library_of, names_of, on_minijax, recorded,
-                            run, same)
+from tests.recorded import ORACLE, files, is_recorded, names_of, on_minijax, recorded, run, same
 
 PROGRAMS = files("libraries")
 NAMES = [path.stem for path in PROGRAMS]
@@ -23,14 +20,6 @@ ALWAYS = {"blackjax", "chex", "diffrax", "equinox", "flax_linen", "flax_nnx", "j
 
 def in_turn(path):
     return [] if path.stem in ALWAYS else [pytest.mark.in_turn(path.stem)]
-
-
-@pytest.fixture(autouse=True)
-def the_library_is_here(path):
-    try:
-        importlib.metadata.version(library_of(path))
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip(f"{library_of(path)} is not installed")
 
 
 @pytest.mark.parametrize("path, program", [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.compiler.simplify import CALLS, _Simplifier
+from minijax.compiler.simplify import CALLS, Simplifier
 from minijax.core.jaxpr import Atom, JaxprEqn, Literal
 from minijax.notebook.drawing import BLUE, INK, LETTER, ORANGE, box, words
 from minijax.notebook.film import Film, Frame
@@ -35,7 +35,7 @@ class Decision(NamedTuple):
     kept: int
 
 
-class Recorder(_Simplifier):
+class Recorder(Simplifier):
     """The simplifier, which also notes its decisions, a call before the equations inside."""
 
     def __init__(self, names: Names) -> None:
