@@ -13,6 +13,7 @@ import functools
 import importlib
 import operator
 import os
+import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
@@ -502,8 +503,8 @@ def read(name: str) -> Any:
 
 
 class Config:
-    """The object `minijax.config`: it has the names of this module, and each flag as an attribute,
-    which cannot be assigned.
+    """The object `minijax.config`, which is no module in JAX: it has the names of this module, and
+    flags as attributes, which cannot be assigned.
 
     >>> config.jax_enable_x64
     False
@@ -532,3 +533,5 @@ class Config:
 
 config = Config()
 config.__dict__ = globals()
+# The module does the same for those who import it by its path, as libraries do `jax._src.config`.
+sys.modules[__name__].__class__ = type("ConfigModule", (Config, types.ModuleType), {})

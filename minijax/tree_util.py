@@ -137,8 +137,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = No
     return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None
-                     ) -> list[Any]:
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     """Return, for each leaf of `full_tree`, the leaf of its prefix that stands over it.
 
     >>> broadcast_prefix((0, None), ([1, 2], 3), is_leaf=lambda x: x is None)
@@ -200,8 +199,7 @@ def tree_leaves_with_path(
 
 
 def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
-                       is_leaf: Callable[..., bool] | None = None,
-                       is_leaf_takes_path: bool = False) -> Any:
+                       is_leaf: Callable | None = None, is_leaf_takes_path: bool = False) -> Any:
     """Return a tree of the same structure, with ``f(path, leaf, …)`` for each leaf.
 
     >>> tree_map_with_path(lambda path, x: keystr(path) + f" is {x}", {"a": [1, 2]})

@@ -1,5 +1,6 @@
 """Flags: their values, where they come from, and that nothing leaves one changed."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -296,3 +297,14 @@ def test_x64_enabled_says_which_width_holds_here():
         assert lib.config.x64_enabled is False
         with lib.enable_x64(True):
             assert lib.config.x64_enabled is True
+
+
+@pytest.mark.parametrize("place", ["the object", "the module"])
+def test_flags_are_read_and_not_assigned(place):
+    where = minijax.config if place == "the object" else importlib.import_module("minijax.config")
+    assert where.jax_enable_x64 is minijax.config.enable_x64.value
+    assert where.use_simplified_jaxpr_constants.value is False
+    with pytest.raises(AttributeError, match="Flags are not assigned"):
+        where.jax_enable_x64 = True
+    with pytest.raises(AttributeError):
+        where.no_such_flag  # noqa: B018

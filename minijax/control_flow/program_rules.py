@@ -143,13 +143,13 @@ def _taking_residuals(second: ClosedJaxpr, start: int, places: Sequence[int],
         *before, *(own.get(i, aval) for i, aval in enumerate(slot_avals)), *after])
 
 
-def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -> dict[str, Any]:
+def running_one_of(field: str, leading: int = 0, recomputes: bool = False) -> dict[str, Any]:
     """The rules of a primitive that runs one of the programs in a parameter.
 
     Args:
       field: the parameter: a program, or a tuple of several.
       leading: the number of operands that choose a program and are not passed to it.
-      computes_again: whether programs that are transposed compute known values, too.
+      recomputes: whether programs that are transposed compute known values, too.
     """
     def apply(p: Primitive, params: Params, operands: Sequence[Any],
               derive: Callable[[ClosedJaxpr, Flags | None], tuple[ClosedJaxpr, Flags]]
@@ -187,7 +187,7 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
 
         def derive(closed: ClosedJaxpr, keep: Flags | None) -> tuple[ClosedJaxpr, Flags]:
             ct_avals = types_of(cotangents)
-            if computes_again:  # for cotangents of its results' types, as in JAX
+            if recomputes:  # for cotangents of its results' types, as in JAX
                 closed = separate_known_eqns(closed, linear[leading:])
                 ct_avals = [ct and out for ct, out in zip(ct_avals, closed.out_avals, strict=True)]
             return transpose_jaxpr(closed, linear[leading:], ct_avals, keep)

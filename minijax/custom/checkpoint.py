@@ -98,7 +98,7 @@ class CheckpointPrimitive(compiled.CallPrimitive):
         return super().evaluate(args, params)
 
 
-checkpoint_p = compiled.call_of_program("checkpoint", _split, computes_again=True,
+checkpoint_p = compiled.call_of_program("checkpoint", _split, recomputes=True,
                                         kind=CheckpointPrimitive)
 
 

@@ -197,19 +197,18 @@ class CallPrimitive(Primitive):
         return run_program(params["jaxpr"], params["name"], args)
 
 
-def call_of_program(name: str, split: Callable[..., PartialEvalResult],
-                    computes_again: bool = False, kind: type[CallPrimitive] = CallPrimitive
-                    ) -> CallPrimitive:
+def call_of_program(name: str, split: Callable[..., PartialEvalResult], recomputes: bool = False,
+                    kind: type[CallPrimitive] = CallPrimitive) -> CallPrimitive:
     """A primitive that applies a program.
 
     Args:
       name: as a jaxpr prints it.
       split: selects the residuals of its backward pass.
-      computes_again: whether the transposed half recomputes known values.
+      recomputes: whether the transposed half recomputes known values.
       kind: the class of the primitive.
     """
-    return kind(name, **running("jaxpr", "called" if computes_again else "inlined"),
-                **running_one_of("jaxpr", computes_again=computes_again), split=split,
+    return kind(name, **running("jaxpr", "called" if recomputes else "inlined"),
+                **running_one_of("jaxpr", recomputes=recomputes), split=split,
                 examples=_examples)
 
 

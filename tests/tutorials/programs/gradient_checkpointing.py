@@ -219,7 +219,7 @@ def a_chain_that_is_halved_keeps_few():
     print_saved_residuals(halved([jnp.sin] * 16), 3.0)
 
 
-def what_halving_computes_again():
+def what_halving_recomputes():
     found = []
     for f in (chain([jnp.sin] * 8), halved([jnp.sin] * 8)):
         forward, backward = operations(f, 3.0)
