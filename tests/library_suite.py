@@ -18,9 +18,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.jax_suite.__main__ import ROOT, Outcomes, row
+from tests.jax_suite.__main__ import HEAD, ROOT, Outcomes, told
 
 SECONDS = float(os.environ.get("LIBRARY_SUITE_SECONDS", "3600"))  # for one file
+
 
 def outcomes(path: Path, on: str, options: list[str], drawn: dict[str, str], verbose: bool
              ) -> Outcomes:
@@ -68,7 +69,7 @@ def main() -> None:
     parser.add_argument("-v", action="store_true", help="show what pytest prints")
     arguments = parser.parse_args()
     options = ["-k", arguments.k] if arguments.k else []
-    print(f"{'file':28}{'passed':>8}{'failed':>8}{'internals':>11}{'passed':>9}")
+    print(HEAD)
     for path in itertools.chain.from_iterable(map(files, arguments.paths)):
         ours = outcomes(path, "minijax", options, {"JAX_SUITE_SHARE": arguments.share},
                         arguments.v)
@@ -78,13 +79,7 @@ def main() -> None:
             theirs = dict.fromkeys(ours, ("passed", "")) | dict.fromkeys(failed, ("", ""))
             theirs |= outcomes(path, "jax", options, {"JAX_SUITE_CASES": "\n".join(failed)},
                                False) if failed else {}
-        line, counted = row(path.stem, ours, theirs)
-        print(line, flush=True)
-        if arguments.report:
-            with arguments.report.open("a") as file:
-                for case, (outcome, text) in sorted(counted.items(), key=lambda x: (x[1], x[0])):
-                    if outcome != "passed":
-                        file.write(f"{path}\t{case}\t{' '.join(text.split())[:300]}\n")
+        told(path.stem, ours, theirs, arguments.report)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ def with_reasons(name: str, ours: Outcomes) -> Outcomes:
 
 
 def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[list[str], Outcomes]:
-    """A line of the table, and the cases that count."""
-    counted = {case: x for case, x in with_reasons(name, ours).items()
+    """A row of the table, and the cases that count."""
+    counted = {case: x for case, x in ours.items()
                if x[0] != "skipped" and (theirs is None or theirs.get(case, [""])[0] == "passed")}
     absent = [case for case, x in (theirs or {}).items()
               if x[0] == "passed" and case not in counted]
@@ -79,6 +79,22 @@ def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[list[str], 
     judged = number["passed"] + number["failed"]
     share = f"{number['passed'] / judged:.1%}" if judged else "-"
     return [name, *(str(number[x]) for x in ("passed", "failed", "internals")), share], counted
+
+
+COLUMNS = "{:28}{:>8}{:>8}{:>11}{:>9}"
+HEAD = COLUMNS.format("file", "passed", "failed", "internals", "passed")
+
+
+def told(name: str, ours: Outcomes, theirs: Outcomes | None, report: Path | None) -> list[str]:
+    """The row of a file, which is printed; what did not pass is added to the report."""
+    cells, counted = row(name, ours, theirs)
+    print(COLUMNS.format(*cells), flush=True)
+    if report:
+        with report.open("a") as file:
+            for case, (outcome, text) in sorted(counted.items(), key=lambda x: (x[1], x[0])):
+                if outcome != "passed":
+                    file.write(f"{name}\t{outcome}\t{case}\t{' '.join(text.split())[:300]}\n")
+    return cells
 
 
 def written(rows: list[list[str]]) -> None:
@@ -114,20 +130,14 @@ def main() -> None:
     if arguments.checkout is None:
         raise SystemExit("name a checkout of JAX's repository: --checkout, or JAX_CHECKOUT")
     options = ["-k", arguments.k] if arguments.k else []
-    print(f"{'file':28}{'passed':>8}{'failed':>8}{'internals':>11}{'passed':>9}")
+    print(HEAD)
     for name in arguments.files:
         theirs = (outcomes(arguments.checkout, name, "jax", options, False)
                   if arguments.beside_jax else None)
         ours = outcomes(arguments.checkout, name, "minijax", options, arguments.v)
-        cells, counted = row(name, ours, theirs)
-        print("{:28}{:>8}{:>8}{:>11}{:>9}".format(*cells), flush=True)
+        cells = told(name, with_reasons(name, ours), theirs, arguments.report)
         if arguments.table:
             written([cells])
-        if arguments.report:
-            with arguments.report.open("a") as file:
-                for case, (outcome, text) in sorted(counted.items(), key=lambda x: (x[1], x[0])):
-                    if outcome != "passed":
-                        file.write(f"{name}\t{outcome}\t{case}\t{' '.join(text.split())[:300]}\n")
 
 
 if __name__ == "__main__":
