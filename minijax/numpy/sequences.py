@@ -153,8 +153,6 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
     x, xp, *periods = promoted("interp", promote_dtypes_inexact, x, xp,
                                *(() if period is None else (period,)))
     [fp] = promoted("interp", promote_dtypes_inexact, fp)
-    if fp.dtype.kind == "c":
-        x, xp, *periods = map(lax.real, (x, xp, *periods))
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if periods:
