@@ -47,7 +47,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     digest = digest_of(closed)
     name, folder = digest and cache_key(digest), directory()  # checked once for both entries
     if name and (kept := _unpickled(read(name, folder), closed)):
-        text = lambda: llvm.assembly(kernel())
+        text = lambda: text_of(kernel())
         return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
     loops = kernel()
     code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
@@ -74,41 +74,48 @@ def _unpickled(entry: bytes | None, closed: ClosedJaxpr) -> Code | None:
 
 def compile_or_load(kernel: Kernel) -> Code:
     """The kernel as machine code: from memory, else from disk, else compiled now."""
-    text = llvm.assembly(kernel)
+    text = text_of(kernel)
     key, externals = cache_key(text), frozenset(re.findall(EXTERNAL, text))
     is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
     is_quick = cpu.effort() > 0 and not is_wide and is_short(kernel, text)
-    return Code(loaded(key, externals, lambda: text, None, is_quick), key, externals,
+    quick = (lambda: llvm.assembly(kernel, vectorized=True)) if is_quick else None
+    return Code(loaded(key, externals, lambda: text, None, quick), key, externals,
                 [np.asarray(buffer.value) for buffer in kernel.constants],
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
 
 
+def text_of(kernel: Kernel) -> str:
+    """The text that is compiled; in vectors, where LLVM's optimiser does not run."""
+    return llvm.assembly(kernel, vectorized=cpu.effort() == 0)
+
+
 def loaded(key: str, externals: Collection[str], text: Callable[[], str],
-           folder: Path | None = None, is_quick: bool = False) -> Any:
+           folder: Path | None = None, quick: Callable[[], str] | None = None) -> Any:
     """The function of a kernel: from memory, else linked. Equal kernels share one. If it is not on
-    disk and `is_quick`, it comes in its first tier.
+    disk, and there is a text for quick code, it comes in its first tier.
     """
     def work() -> Any:
         run = _loaded.get(key)
         if run is None:
             addresses = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
                          else blas(name.removeprefix("blas_")) for name in externals}
-            run = _loaded[key] = _in_tiers(key, text, folder, is_quick, addresses)
+            run = _loaded[key] = _in_tiers(key, text, folder, quick, addresses)
         return run
     return _loaded.get(key) or cpu.undisturbed(work)
 
 
-def _in_tiers(key: str, text: Callable[[], str], folder: Path | None, is_quick: bool,
-              addresses: Mapping[str, int]) -> Any:
-    """The function of a kernel in the tier that is on disk, else in the first one if `is_quick`."""
+def _in_tiers(key: str, text: Callable[[], str], folder: Path | None,
+              quick: Callable[[], str] | None, addresses: Mapping[str, int]) -> Any:
+    """The function of a kernel in the tier that is on disk, else in the first one, if it has one.
+    """
     def function(code: bytes | None = None) -> Any:
         linker = linked(text, SYMBOLS, addresses, key, folder) if code is None else cpu.link(
             code, SYMBOLS, addresses)
         return cpu.loaded(linker, llvm.SYMBOL)
 
-    if is_on_disk(key, folder) or not (is_quick or is_on_disk(f"{key}.quick", folder)):
+    if is_on_disk(key, folder) or not (quick or is_on_disk(f"{key}.quick", folder)):
         return function()
-    assembly, code = _first_tier(f"{key}.quick", text)
+    assembly, code = _first_tier(f"{key}.quick", text, quick or text)
     text = lambda: assembly  # which keeps no program alive
 
     def second() -> Any:
@@ -119,7 +126,7 @@ def _in_tiers(key: str, text: Callable[[], str], folder: Path | None, is_quick: 
     return QuickCode(function(code), second)
 
 
-def _first_tier(key: str, text: Callable[[], str]) -> tuple[str, bytes]:
+def _first_tier(key: str, text: Callable[[], str], quick: Callable[[], str]) -> tuple[str, bytes]:
     """The text of a kernel, from which the second tier is compiled, and the code of the first one.
     """
     try:
@@ -127,7 +134,7 @@ def _first_tier(key: str, text: Callable[[], str]) -> tuple[str, bytes]:
         return zlib.decompress(packed).decode(), code
     except Exception:  # a broken pickle raises whatever its bytes spell
         assembly = text()
-        code = cpu.compile(assembly, level=0)
+        code = cpu.compile(quick(), level=0)
         write(key, pickle.dumps((zlib.compress(assembly.encode(), 1), code)))
         return assembly, code
 

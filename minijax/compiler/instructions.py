@@ -162,7 +162,7 @@ def _from_narrow(x: Any, dtype: np.dtype) -> Any:
         unused = 8 - itemsize_bits(x.dtype)
         return x.bits(dtype) << unused >> unused
     if x.dtype == FLOAT16 and cpu.has("f16c"):
-        return plain("fpext half {x} to {t}", plain("bitcast i16 {x} to half", x), dtype=dtype)
+        return plain("fpext {h} {x} to {t}", plain("bitcast {s} {x} to {h}", x), dtype=dtype)
     if x.dtype == BFLOAT16:
         return (x.bits("u2").to("u4") << 16).bits(dtype)
     form = layout(x.dtype)
@@ -178,7 +178,7 @@ def _to_narrow(x: Any, dtype: np.dtype) -> Any:
     if x.dtype.kind in "iu":
         return (x.bits("u1") & (1 << itemsize_bits(dtype)) - 1).bits(dtype)
     if dtype == FLOAT16 and cpu.has("f16c"):
-        return plain("bitcast half {x} to i16", plain("fptrunc {s} {x} to half", x), dtype=dtype)
+        return plain("bitcast {h} {x} to {t}", plain("fptrunc {s} {x} to {h}", x), dtype=dtype)
     if dtype == BFLOAT16:
         bits = x.bits("u4")
         kept = bits >> 16

@@ -21,9 +21,9 @@ STRAIGHT = Let | Load | Store | Read | Assign
 Partials = Mapping[Variable, tuple[str, Buffer]]  # of each variable: its operation, its lanes
 
 
-def partials_of(loop: For) -> Partials:
-    """The partial results of a loop that reduces in lanes; none for a loop without sums or products
-    of floats, whose order shows, and for one with loops inside.
+def partials_of(loop: For, all_kinds: bool = False) -> Partials:
+    """The partial results of a loop that reduces in lanes; none for one with loops inside. Those of
+    sums and products of floats show their order; those of other reductions are for `all_kinds`.
     """
     lets: dict[Operand, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
     variables: dict[Operand, Variable] = {
@@ -33,8 +33,8 @@ def partials_of(loop: For) -> Partials:
     ops = {x: let.op for x, let in assigned
            if let and let.op in REDUCING and variables.get(let.args[0]) is x and x.dtype != BOOL}
     is_inexact = any(op in ("add", "mul") and x.dtype.kind == "f" for x, op in ops.items())
-    if (loop.vectorize != "reduce" or not is_inexact or len(ops) < len(assigned)
-            or not all(isinstance(each, STRAIGHT) for each in loop.body)):
+    if (loop.vectorize != "reduce" or not (is_inexact or all_kinds and ops)
+            or len(ops) < len(assigned) or not all(isinstance(each, STRAIGHT) for each in loop.body)):
         return {}
     trip_count = max(BYTES) if loop.trip_count is None else loop.trip_count
     is_heavy = any(each.op in FORMULAS for each in lets.values())

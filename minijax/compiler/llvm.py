@@ -1,64 +1,30 @@
-"""The loop tree as LLVM assembly: one method for each kind of statement.
+"""The loop tree as LLVM assembly: a kernel's module of functions.
 
-Builds on instructions.py (the scalar operations) and routines.py; imports no compiler. Chapter 24.
+Builds on function_text.py and vector_text.py; imports no compiler. Chapter 24.
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 
-import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import accumulate, count
-from typing import Any
 
 import numpy as np
 
-from minijax.primitives.infix import Number
 
-from . import host
 from .arithmetic import Arithmetic
-from .cpu import vector_registers
-from .elementary import FORMULAS
+from .function_text import WORD, FunctionText, llvm_type
 from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
-from .interrupts import SignalPolls, poll_interval, sites
-from .lanes import Partials, in_lanes, partials_of
-from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
-                    Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
-                    While, accesses, walk)
-from .memory import ALIGNMENT, round_up
-from .metadata import Aliases, Metadata
+from .interrupts import SignalPolls, sites
+from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, walk)
+from .metadata import Metadata
 from .outlining import Outlined, outlined_loops
-from .routines import ALONE, LENGTHS, block, is_library_call
-from .scalars import OPS, kind_of
+from .routines import block
 from .tables import Entry, Table, calls_of, table_of, with_tables
-from .vectors import Function, called_in, calls, function, lanes_of, vectorized
+from .vector_text import VectorText
+from .vectors import Function, called_in, lanes_of
 
-MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
 SYMBOL = "kernel"
 POLL = "minijax_poll"  # polls for signals outside of parallel loops
-# The kernel is called with a list of NumPy arrays. Behind the object header a list has its length
-# and the address of its items, an array the address of its elements: C's public layout.
-HEADER, WORD = object.__basicsize__, 8
-MANY_ARRAYS = 16  # with more, their addresses are loaded by a function that is not inlined
-ARRAY = f"""\
-define internal ptr @array(ptr %list, i64 %k) INLINING nounwind willreturn memory(read) {{
-  %items.at = getelementptr inbounds i8, ptr %list, i64 {HEADER + WORD}
-  %items = load ptr, ptr %items.at
-  %array.at = getelementptr inbounds ptr, ptr %items, i64 %k
-  %array = load ptr, ptr %array.at
-  %elements.at = getelementptr inbounds i8, ptr %array, i64 {HEADER}
-  %elements = load ptr, ptr %elements.at
-  ret ptr %elements
-}}"""
-# Trip counts: LLVM would unroll a loop of UNROLLED_EARLY or more iterations before vectorising it.
-# Unrolling one of more than UNROLLED_LATE afterwards takes time and helps only long sums.
-UNROLLED_EARLY, LONG_SUM, UNROLLED_LATE = 9, 99, 256
-INTERLEAVED = 4  # vectors of partial sums that are computed side by side
-# Loop metadata; UNROLL_LATE allows unrolling after vectorisation only. PURE: function attributes.
-NO_UNROLLING = '!"llvm.loop.unroll.disable"'
-NO_INTERLEAVING = '!"llvm.loop.interleave.count", i32 1'
-UNROLL_LATE = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
-NO_VECTORIZATION = '!"llvm.loop.vectorize.enable", i1 false'
 PURE = "noinline nounwind willreturn memory(none)"
 # `halves` of vectors, in the pattern that LLVM selects a single instruction for. It is inlined
 # after vectorisation: in a scalar loop LLVM would not recognise the pattern.
@@ -77,43 +43,13 @@ alwaysinline nounwind willreturn memory(none) {{
 }}"""
 
 
-def assembly(kernel: Kernel) -> str:
+def assembly(kernel: Kernel, vectorized: bool = False) -> str:
     """Return the kernel as one LLVM module that defines `int32 kernel(PyObject* list)`.
 
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
-    what the cache on disk is keyed by.
+    what the cache on disk is keyed by. It is `vectorized` if LLVM's vectoriser will not run.
     """
-    return ModuleText(replace(kernel, body=split_loops(kernel.body))).text()
-
-
-def llvm_type(dtype: np.dtype) -> str:
-    """The LLVM type of a scalar in a register; narrow numbers travel as their bits.
-
-    >>> llvm_type(np.dtype("float32")), llvm_type(np.dtype("uint8")), llvm_type(np.dtype("bool"))
-    ('float', 'i8', 'i1')
-    """
-    kind = kind_of(dtype)
-    if kind == "f":
-        return "float" if dtype.itemsize == 4 else "double"
-    return "i1" if kind == "b" else f"i{8 * dtype.itemsize}"
-
-
-def _stored_type(dtype: np.dtype) -> str:
-    """The LLVM type of an element in memory: a bool takes a byte."""
-    return "i8" if dtype == BOOL else llvm_type(dtype)
-
-
-def _literal(constant: Constant) -> str:
-    """A literal operand; a float or double is written as the bits of the double."""
-    kind, value = kind_of(constant.dtype), constant.value
-    if kind == "f":
-        return "0x" + struct.pack(">d", value).hex().upper()
-    return str(int(value.view(f"u{value.itemsize}") if kind == "n" else value))
-
-
-def _type_of(x: Operand | Variable | Buffer | Address) -> str:
-    """The LLVM type of an argument: operands are values, the others are addresses."""
-    return llvm_type(x.dtype) if isinstance(x, Scalar | Constant) else "ptr"
+    return ModuleText(replace(kernel, body=split_loops(kernel.body)), vectorized).text()
 
 
 def numbered(t: str, x: str, count: int) -> str:
@@ -124,8 +60,8 @@ def numbered(t: str, x: str, count: int) -> str:
 class ModuleText:
     """Prints one kernel: its function, the outlined loops, the helpers that they call."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, vectorized: bool = False) -> None:
+        self.kernel, self.vectorized = kernel, vectorized
         self.places = {buffer: place for place, buffer in enumerate(kernel.buffers)}
         self.outlined = outlined_loops(kernel)
         self.names_by_text: dict[str, str] = {}  # texts of outlined functions → their names
@@ -138,9 +74,13 @@ class ModuleText:
         self.sites = sites(kernel)
         self.max_arguments = 0  # arguments of a call in a table
 
-    def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> "FunctionText":
+    def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> FunctionText:
         """A printer of one function."""
         return FunctionText(self, buffers, lanes)
+
+    def in_vectors(self, text: FunctionText, lanes: int) -> VectorText:
+        """A printer of vectors that goes on with the lines of a printer of scalars."""
+        return VectorText(text, lanes)
 
     def text(self) -> str:
         """The module: helpers in use, the functions, the metadata."""
@@ -196,7 +136,8 @@ class ModuleText:
         inner.is_outlined, inner.is_shared = True, bool(outlined.blocks)
         for position, operand in enumerate(outlined.captures):
             slot = inner.at_entry(f"getelementptr inbounds i8, ptr %frame, i64 {WORD * position}")
-            inner.names[operand] = inner.at_entry(f"load {_type_of(operand)}, ptr {slot}")
+            t = llvm_type(operand.dtype) if isinstance(operand, Scalar) else "ptr"
+            inner.names[operand] = inner.at_entry(f"load {t}, ptr {slot}")
         inner.allocate_private(outlined.private)
         start, stop = loop.start, loop.stop
         if outlined.blocks:
@@ -226,15 +167,13 @@ class ModuleText:
         v, name, vector = f"<{self.lanes} x {t}>", f"@{f.name}.{t}", f"@{f.name}.{self.lanes}.{t}"
         count = len(f.parameters)
         if name not in self.functions:
-            buffers, body = vectorized(f, self.lanes)
-            inner = self.printer(buffers, self.lanes)
-            inner.allocate_on_stack(buffers)
-            for k in range(count):
-                inner.emit(f"store {v} %x{k}, ptr {inner.names[buffers[k]]}")
-            inner.body(body)
-            inner.emit(f"%result = load {v}, ptr {inner.names[buffers[-1]]}")
+            inner = self.printer(())
+            vectors = self.in_vectors(inner, self.lanes)
+            for k, x in enumerate(f.parameters):
+                vectors.vectors[x], vectors.steps[x] = f"%x{k}", None
+            result = vectors.function(f)
             self.functions[vector] = inner.text(
-                f"internal {v} {vector}{numbered(v, 'x', count)} {PURE}", f"{v} %result")
+                f"internal {v} {vector}{numbered(v, 'x', count)} {PURE}", f"{v} {result}")
             self.scalar_variant(name, vector, self.lanes, t, count)
         return name, vector
 
@@ -270,430 +209,3 @@ class ModuleText:
         inner.body(body)
         signature = ", ".join(map(inner.typed, parameters))
         self.functions[name] = inner.text(f"internal void @{name}({signature}) noinline optsize")
-
-
-class _Instructions(Arithmetic):
-    """Emits the formulas of instructions.py."""
-
-    in_vectors = False
-
-    def plain(self, instruction: str, args: tuple[Operand, ...], dtype: Any) -> Operand:
-        """Emit a single LLVM instruction in place of an operation."""
-        target = self._define(np.dtype(dtype), 0)
-        self._append(0, Let(target, instruction, args), target, target)
-        return target
-
-
-class FunctionText:
-    """Prints one function; `lines` is its body so far.
-
-    A frame has a slot of eight bytes for each argument, an address or a scalar. Names are numbered
-    in order of their use: equal loops give equal text.
-    """
-
-    def __init__(self, module: ModuleText, buffers: Collection[Buffer], lanes: int = 0) -> None:
-        self.module, self.lanes = module, lanes
-        self.aliases = Aliases(module.metadata, buffers, module.kernel.offsets)
-        self.entry: list[str] = []
-        self.lines: list[str] = []
-        self.names: dict[Operand | Variable | Buffer, str] = {}
-        self.numbers = count()
-        self.parallel: tuple[str, ...] = ()
-        self.sum_size = 0  # bytes of a number that is being added up in lanes
-        self.width = 0  # of the vectors that operations are printed for; 0 for scalars
-        self.polls: SignalPolls | None = None  # the polls of long loops, if they poll
-        self.is_outlined = self.is_shared = self.returns_early = False
-        self.memory = ""  # the private temps, freed at the end
-        self.thread_limits = 0  # how often the library has been limited to one thread
-        # The enclosing serial loops, with their iteration counters.
-        self.enclosing: list[tuple[Statement, str]] = []
-
-    def text(self, signature: str, result: str = "void") -> str:
-        """The function definition."""
-        return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
-                          "  br label %start", "start:", *self.lines, f"  ret {result}", "}"])
-
-    def emit(self, instruction: str) -> None:
-        """Append an instruction to the current block."""
-        self.lines.append("  " + instruction)
-
-    def start_block(self, label: str) -> None:
-        """Start a basic block."""
-        self.lines.append(f"{label}:")
-
-    def fresh(self, stem: str) -> str:
-        """A label or name that is unique in the function."""
-        return f"{stem}.{next(self.numbers)}"
-
-    def value(self, x: Operand | Variable | Buffer | Address) -> str:
-        """The text of an operand without its type."""
-        if isinstance(x, Address):
-            return self.address(x.buffer, x.index)
-        return _literal(x) if isinstance(x, Constant) else self.names[x]
-
-    def typed(self, x: Operand | Variable | Buffer | Address) -> str:
-        """The text of an operand with its type."""
-        return f"{_type_of(x)} {self.value(x)}"
-
-    def load_buffer_addresses(self, kernel: Kernel, buffers: Collection[Buffer]) -> None:
-        """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
-        argument.
-        """
-        places, count = self.module.places, len(kernel.buffers) - len(kernel.temps)
-        inlining = "noinline" if count > MANY_ARRAYS else "alwaysinline"
-        self.module.functions["array"] = ARRAY.replace("INLINING", inlining)
-        array = lambda position: self.at_entry(f"call ptr @array(ptr %list, i64 {position})")
-        ordered = sorted((x for x in buffers if x in places), key=places.__getitem__)
-        self.names |= {x: array(places[x]) for x in ordered if places[x] < count}
-        if temps := {x: kernel.offsets[x] for x in ordered if places[x] >= count}:
-            self.place_temps(array(count), temps)
-
-    def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
-        """Place temps at their offsets from the first cache line of some memory."""
-        last = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {ALIGNMENT - 1}")
-        aligned = self.at_entry(f"call ptr @llvm.ptrmask.p0.i64(ptr {last}, i64 {-ALIGNMENT})")
-        for temp, offset in offsets.items():
-            place = f"getelementptr inbounds i8, ptr {aligned}, i64 {offset}"
-            self.names[temp] = self.at_entry(place)
-
-    def allocate_on_stack(self, buffers: Iterable[Buffer]) -> None:
-        """Allocate buffers on the stack."""
-        for x in buffers:
-            room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
-            self.names[x] = self.at_entry(room)
-
-    def at_entry(self, expression: str) -> str:
-        """The name of a value that is computed in the entry block."""
-        name = self.fresh("%once")
-        self.entry.append(f"  {name} = {expression}")
-        return name
-
-    def body(self, statements: Iterable[Statement]) -> None:
-        """Print statements; each kind has a method below."""
-        for statement in statements:
-            getattr(self, "print_" + type(statement).__name__.lower())(statement)
-
-    # Scalars
-
-    def define(self, target: Scalar, expression: str) -> None:
-        """Define the target by an expression."""
-        self.names[target] = self.fresh("%local")
-        self.emit(f"{self.names[target]} = {expression}")
-
-    def print_let(self, let: Let) -> None:
-        dtype = let.args[-1].dtype
-        if let.op in FORMULAS:
-            return self.elementary(let, function(let.op, dtype))
-        if let.op == "halves" and self.lanes:
-            return self.call_vectorizable(let, *self.module.halves(dtype, self.lanes), self.lanes)
-        template = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
-        if not isinstance(template, str):
-            return self.write_formula(let, template)
-        operands = dict(zip("xyz", map(self.value, let.args), strict=False))
-        source, result = llvm_type(dtype), llvm_type(let.target.dtype)
-        name = MANGLED.get(source, source)
-        if self.width:
-            source, result = (f"<{self.width} x {t}>" for t in (source, result))
-            name = f"v{self.width}{name}"
-        self.define(let.target, template.format(s=source, t=result, m=name, **operands))
-
-    def write_formula(self, let: Let, formula: Callable) -> None:
-        """Expand an operation into several instructions."""
-        b = _Instructions()
-        b.in_vectors = bool(self.parallel)
-        target = [let.target.dtype] if OPS[let.op].result == "target" else []
-        result = formula(*(Number(b, x) for x in let.args), *target)
-        self.body(b.scopes[0].statements)
-        self.names[let.target] = self.value(result.value)
-
-    def elementary(self, let: Let, f: Function) -> None:
-        """Inline an elementary function, or call it in a form that LLVM can vectorise."""
-        if f in self.module.called:
-            names = self.module.elementary_function(f)
-            return self.call_vectorizable(let, *names, self.module.lanes)
-        self.names.update(zip(f.parameters, map(self.value, let.args), strict=True))
-        self.body(f.body)
-        self.names[let.target] = self.value(f.result)
-
-    def call_vectorizable(self, let: Let, name: str, vector: str, lanes: int) -> None:
-        """A call of a scalar function with a vector variant that LLVM may choose."""
-        call = f"call {llvm_type(let.target.dtype)} {name}({', '.join(map(self.typed, let.args))})"
-        variant = f"_ZGV_LLVM_N{lanes}{'v' * len(let.args)}_{name[1:]}({vector[1:]})"
-        self.define(let.target, f'{call} "vector-function-abi-variant"="{variant}"')
-
-    # Memory
-
-    def address(self, buffer: Buffer, index: Index) -> str:
-        """The address of an element."""
-        array, data = _stored_type(buffer.dtype), self.names[buffer]
-        for size in reversed(buffer.shape[1:len(index)]):
-            array = f"[{size} x {array}]"
-        place = self.fresh("%at")
-        steps = "".join(f", {self.typed(x)}" for x in index)
-        self.emit(f"{place} = getelementptr inbounds {array}, {self.pointer(buffer)} {data}{steps}")
-        return place
-
-    def pointer(self, buffer: Buffer) -> str:
-        """The pointer type of a buffer."""
-        return "ptr"
-
-    def place(self, x: Load | Store) -> str:
-        """The address of an element with its alignment and alias metadata."""
-        notes = self.aliases.access(x.buffer, self.parallel)
-        address = f"{self.pointer(x.buffer)} {self.address(x.buffer, x.index)}"
-        return f"{address}, align {x.buffer.dtype.itemsize}{notes}"
-
-    def print_load(self, load: Load) -> None:
-        x = load.target
-        self.define(x, f"load {_stored_type(x.dtype)}, {self.place(load)}")
-        if x.dtype == BOOL:
-            self.define(x, f"icmp ne i8 {self.names[x]}, 0")
-
-    def print_store(self, store: Store) -> None:
-        value = self.typed(store.value)
-        if store.value.dtype == BOOL:
-            byte = self.fresh("%byte")
-            self.emit(f"{byte} = zext {value} to i8")
-            value = f"i8 {byte}"
-        self.emit(f"store {value}, {self.place(store)}")
-
-    def print_declare(self, declare: Declare) -> None:
-        x = declare.variable
-        self.names[x] = self.at_entry(f"alloca {llvm_type(x.dtype)}")
-        self.print_assign(declare)
-
-    def print_assign(self, assign: Assign | Declare) -> None:
-        self.emit(f"store {self.typed(assign.value)}, ptr {self.names[assign.variable]}")
-
-    def print_read(self, read: Read) -> None:
-        x = read.target
-        self.define(x, f"load {llvm_type(x.dtype)}, ptr {self.names[read.variable]}")
-
-    # Control flow
-
-    def print_for(self, loop: For) -> None:
-        if loop in self.module.outlined:
-            self.outline(loop, self.module.outlined[loop])
-        else:
-            self.polling_loop(loop, loop.start, loop.stop, loop.trip_count)
-
-    def polling_loop(self, loop: For, start: Operand, stop: Operand, trip_count: int | None
-                     ) -> None:
-        """A loop over a range; a long one polls for signals between strips."""
-        size = poll_interval(loop, trip_count) if self.polls else 0
-        if self.polls and size:
-            self.polls.strip_mine(loop, start, stop, size)
-        else:
-            self.loop_over_range(loop, start, stop)
-
-    def loop_over_range(self, loop: For, start: Operand, stop: Operand) -> None:
-        """A loop over a range, without polls. If its body calls vectorisable functions, whole
-        vectors come first and a scalar remainder after: LLVM would unroll the remainder.
-        """
-        is_vectorizable, trip_count = loop.vectorize in ("parallel", "reduce"), loop.trip_count or 0
-        lanes = self.lanes or self.module.lanes
-        of_lanes = [f'!"llvm.loop.vectorize.width", i32 {lanes}', NO_INTERLEAVING, NO_UNROLLING]
-        if self.lanes:
-            self.loop(loop, start, stop, of_lanes)
-        elif partials := partials_of(loop):
-            self.sum_in_lanes(loop, start, stop, partials)
-        elif is_vectorizable and calls(loop, self.module.called):
-            b = Arithmetic()
-            rest = b.add(start, b.and_(b.sub(stop, start), -lanes))
-            self.body(b.scopes[0].statements)
-            self.loop(loop, start, rest, of_lanes)
-            self.loop(loop, rest, stop, [NO_UNROLLING, NO_VECTORIZATION])
-        else:
-            long_sum = loop.vectorize == "reduce" and trip_count > LONG_SUM
-            has_call = any(isinstance(each, Call) for each in walk(loop.body))
-            properties = []
-            if self.sum_size and is_vectorizable:
-                properties = [NO_UNROLLING, UNROLL_LATE, *self.vectors(trip_count)]
-            elif has_call or is_vectorizable and trip_count >= UNROLLED_EARLY and not long_sum:
-                late = [] if has_call or trip_count > UNROLLED_LATE else [UNROLL_LATE]
-                properties = [NO_UNROLLING, *late]
-            self.loop(loop, start, stop, properties)
-
-    def vectors(self, lanes: int) -> list[str]:
-        """Loop metadata for so many lanes of a sum, zero if unknown: as few vectors as possible,
-        some of them side by side.
-        """
-        width = vector_registers()[1] // self.sum_size
-        width = min(width, 1 << lanes.bit_length() - 1) if lanes else width
-        return [f'!"llvm.loop.vectorize.width", i32 {width}', '!"llvm.loop.interleave.count", '
-                f"i32 {max(min(lanes // width, INTERLEAVED), 1)}"]
-
-    def sum_in_lanes(self, loop: For, start: Operand, stop: Operand, partials: Partials) -> None:
-        """A loop that reduces in lanes."""
-        self.allocate_on_stack(partial for _, partial in partials.values())
-        self.sum_size = max(x.dtype.itemsize for x in partials)
-        self.body(in_lanes(loop, start, stop, partials))
-        self.sum_size = 0
-        for x, (op, partial) in partials.items():
-            before = Scalar("", x.dtype)
-            self.print_read(Read(before, x))
-            total = self.combined(op, partial)
-            self.print_let(Let(total, op, (before, total)))
-            self.print_assign(Assign(x, total))
-
-    def combined(self, op: str, partial: Buffer) -> Scalar:
-        """All lanes combined: the lower half with the upper one, until one lane is left."""
-        lanes, kind, total = partial.size, llvm_type(partial.dtype), Scalar("", partial.dtype)
-        self.define(total, f"load <{lanes} x {kind}>, ptr {self.names[partial]}")
-        while lanes > 1:
-            whole, halves = f"<{lanes} x {kind}>", [Scalar("", partial.dtype) for _ in range(2)]
-            lanes //= 2
-            for half, first in zip(halves, (0, lanes), strict=True):
-                mask = ", ".join(f"i32 {k}" for k in range(first, first + lanes))
-                self.define(half, f"shufflevector {whole} {self.names[total]}, {whole} poison, "
-                                  f"<{lanes} x i32> <{mask}>")
-            self.width = lanes
-            self.print_let(Let(total, op, tuple(halves)))
-            self.width = 0
-        self.define(total, f"extractelement <1 x {kind}> {self.names[total]}, i64 0")
-        return total
-
-    def loop(self, loop: For, start: Operand, stop: Operand, properties: Sequence[str]) -> None:
-        """A counted loop, as a while loop with its index in a variable."""
-        before = self.parallel
-        if loop.vectorize == "parallel":
-            self.parallel = (*before, self.module.metadata.group(len(before)))
-            properties = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *properties]
-        variable, test = Variable("", INT64), Scalar("", BOOL)
-        successor, one = Scalar("", INT64), Constant(np.int64(1), INT64)
-        self.print_declare(Declare(variable, start))
-        self.enclosing += [(loop, self.names[variable])] * (not loop.vectorize)
-        self.while_loop(While(
-            (Read(loop.index, variable), Let(test, "lt", (loop.index, stop))), test,
-            (*loop.body, Let(successor, "add nuw nsw {s} {x}, {y}", (loop.index, one)),
-             Assign(variable, successor))), properties)
-        self.parallel = before
-        del self.enclosing[len(self.enclosing) - (not loop.vectorize):]
-
-    def allocate_private(self, temps: Sequence[Buffer]) -> None:
-        """Allocate the private temps of a thread on the heap; stacks may be very small."""
-        if not temps:
-            return
-        *starts, size = accumulate((round_up(max(x.nbytes, 1)) for x in temps), initial=0)
-        memory = self.call("noalias ptr", "PyMem_RawMalloc", f"i64 {size + ALIGNMENT}")
-        self.memory = self.at_entry(memory)
-        self.place_temps(self.memory, dict(zip(temps, starts, strict=True)))
-
-    def free_private(self) -> None:
-        """Free the private temps."""
-        if self.memory:
-            self.emit(self.call("void", "PyMem_RawFree", f"ptr {self.memory}"))
-
-    def outline(self, loop: For, outlined: Outlined) -> None:
-        """Call an outlined loop with a frame of its arguments, and a block number."""
-        poll = "minijax_poll_shared" if outlined.blocks or not self.polls else self.polls.name
-        name = self.module.function(loop, poll)
-        interruptible = name in self.module.interruptible
-        frame = self.frame(list(map(self.typed, outlined.captures)))[0]
-        if outlined.blocks:
-            call = self.call("i32", "minijax_share", f"ptr {name}", frame, f"i64 {outlined.blocks}")
-        else:
-            call = f"call {'i32' if interruptible else 'void'} {name}({frame}, i64 0)"
-        if not (outlined.blocks or interruptible):
-            return self.emit(call)
-        status = self.fresh("%status")
-        self.emit(f"{status} = {call}")
-        self.return_if_interrupted(status, loop)
-
-    def frame(self, operands: Sequence[str]) -> list[str]:
-        """Store values in a frame, one word each; returns the addresses of the slots."""
-        n = len(operands)
-        frame = self.at_entry(f"alloca [{n} x i64]")
-        words = [f"getelementptr inbounds i64, ptr {frame}, i64 {k}" for k in range(1, n)]
-        places = [f"ptr {place}" for place in (frame, *map(self.at_entry, words))]
-        for operand, place in zip(operands, places, strict=False):
-            self.emit(f"store {operand}, {place}")
-        return places
-
-    def call(self, result: str, name: str, *operands: str) -> str:
-        """A call of a function, declared first if it is defined elsewhere."""
-        types = ", ".join(operand.split()[0] for operand in operands)
-        self.module.functions.setdefault(name, f"declare {result} @{name}({types})")
-        return f"call {result} @{name}({', '.join(operands)})"
-
-    def print_table(self, table: Table) -> None:
-        self.emit(self.module.table(table))
-
-    def print_while(self, loop: While) -> None:
-        counter = self.at_entry("alloca i64") if self.polls else ""
-        if counter:
-            self.emit(f"store i64 0, ptr {counter}")
-        self.enclosing += [(loop, counter)] * bool(counter)
-        self.while_loop(loop, counter=counter)
-        del self.enclosing[len(self.enclosing) - bool(counter):]
-
-    def while_loop(self, loop: While, properties: Sequence[str] = (), counter: str = "") -> None:
-        """A while loop; it polls for signals if its iterations are counted."""
-        label = self.fresh("while")
-        self.emit(f"br label %{label}")
-        self.start_block(label)
-        self.body(loop.condition)
-        self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
-        self.start_block(f"{label}.body")
-        self.body(loop.body)
-        if self.polls and counter:
-            self.polls.spend(loop, counter)
-        self.emit(f"br label %{label}{self.module.metadata.loop(properties)}")
-        self.start_block(f"{label}.end")
-
-    def print_if(self, branch: If) -> None:
-        label = self.fresh("if")
-        self.emit(f"br i1 {self.value(branch.test)}, label %{label}.then, label %{label}.else")
-        for side, statements in (("then", branch.then), ("else", branch.orelse)):
-            self.start_block(f"{label}.{side}")
-            self.body(statements)
-            self.emit(f"br label %{label}.end")
-        self.start_block(f"{label}.end")
-
-    def print_check(self, check: Check) -> None:
-        label = self.fresh("check")
-        self.emit(f"br i1 {self.value(check.ok)}, label %{label}.passed, label %{label}.failed")
-        self.start_block(f"{label}.failed")
-        self.return_early(f"i32 {check.code}")
-        self.start_block(f"{label}.passed")
-
-    def return_if_interrupted(self, status: str, loop: Statement, iterations: str = "-1") -> None:
-        """Return if a signal handler has raised; the kernel's status says in which loop, and the
-        pool after how many iterations.
-        """
-        label, test, self.returns_early = self.fresh("told"), self.fresh("%told"), True
-        self.emit(f"{test} = icmp ne i32 {status}, 0")
-        self.emit(f"br i1 {test}, label %{label}.leave, label %{label}.on")
-        self.start_block(f"{label}.leave")
-        if self.is_outlined:
-            self.return_early("void" if self.is_shared else "i32 1")
-        else:
-            if self.enclosing and not isinstance(loop, While):
-                (loop, counter), iterations = self.enclosing[-1], self.fresh("%iterations")
-                self.emit(f"{iterations} = load i64, ptr {counter}")
-            self.emit(self.call("void", "minijax_iterations", f"i64 {iterations}"))
-            self.return_early(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
-        self.start_block(f"{label}.on")
-
-    def return_early(self, status: str) -> None:
-        """Return early, after undoing what the function has set up."""
-        if self.thread_limits:
-            self.emit(self.call("void", ALONE, f"i64 {-self.thread_limits}"))
-        self.free_private()
-        self.emit(f"ret {status}")
-
-    def print_call(self, call: Call) -> None:
-        operands = list(map(self.typed, call.args))
-        if call.external == host.CALL:
-            function = self.fresh("%function")
-            self.emit(f"{function} = load ptr, {operands[0]}")
-            frame = self.frame(operands[1:])[0]
-            return self.emit(self.call("void", "minijax_host", f"ptr {function}", frame))
-        if call.external == ALONE:
-            self.thread_limits += int(call.args[0].value)  # type: ignore[union-attr, arg-type]
-        if is_library_call(call.external):
-            slots = zip(operands, self.frame(operands), strict=True)
-            operands = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]
-        elif call.external not in {ALONE, *self.module.functions}:
-            self.module.block(call.external)
-        return self.emit(self.call("void", call.external, *operands))

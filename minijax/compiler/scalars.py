@@ -36,7 +36,8 @@ class Op:
     All operands share one dtype, except the condition of `select`, which is bool. `result` is
     "same" (as the last operand), "bool", or "target": `convert` and `bitcast` take the dtype of the
     scalar they define. In an instruction {s} is the LLVM type of the last operand, {m} the same as
-    names of functions spell it, {t} that of the result, {x} {y} {z} are the operands.
+    names of functions spell it, {t} that of the result, {b} that of a bool, {h} that of a float16,
+    {x} {y} {z} are the operands.
     """
 
     name: str
@@ -172,7 +173,7 @@ _op("sub", 2, np.subtract, iu="sub", f="fsub")
 _op("mul", 2, np.multiply, b="and", iu="mul", f="fmul")
 _op("div", 2, _div, iu=div, f="fdiv")
 _op("rem", 2, _rem, iu=rem, f="frem")
-_op("neg", 1, np.negative, iu="sub {t} 0, {x}", f="fneg {t} {x}")
+_op("neg", 1, np.negative, iu=lambda x: 0 - x, f="fneg {t} {x}")
 _op("abs", 1, np.abs, i="call {t} @llvm.abs.{m}({t} {x}, i1 false)", u=lambda x: x, f="@llvm.fabs")
 _op("halves", 2, _halves, i=halves)
 _op("fma", 3, _fma, f="@llvm.fma")
@@ -186,7 +187,7 @@ _op("round_even", 1, np.rint, f="@llvm.roundeven")
 _op("copysign", 2, np.copysign, f="@llvm.copysign")
 for _name in ("and", "or", "xor"):
     _op(_name, 2, getattr(np, f"bitwise_{_name}"), biu=_name)
-_op("not", 1, np.invert, biu="xor {t} {x}, -1")
+_op("not", 1, np.invert, biu=lambda x: x ^ x.const(-1))
 _op("shl", 2, np.left_shift, iu=partial(shifted, "shl"))
 _op("shr_logical", 2, partial(_shifted_right, "u"), iu=partial(shifted, "lshr"))
 _op("shr_arithmetic", 2, partial(_shifted_right, "i"), iu=partial(shifted, "ashr"))
@@ -197,7 +198,7 @@ _op("le", 2, np.less_equal, "bool", i="icmp sle", bu="icmp ule", f="fcmp ole")
 _op("gt", 2, np.greater, "bool", i="icmp sgt", bu="icmp ugt", f="fcmp ogt")
 _op("ge", 2, np.greater_equal, "bool", i="icmp sge", bu="icmp uge", f="fcmp oge")
 _op("select", 3, lambda condition, x, y: np.asarray(np.where(condition, x, y))[()],
-    biufn="select i1 {x}, {t} {y}, {t} {z}")
+    biufn="select {b} {x}, {t} {y}, {t} {z}")
 _op("convert", 1, _convert, "target", biufn=converted)
 _op("bitcast", 1, lambda x, dtype: np.asarray(x).view(dtype)[()], "target",
     iufn="bitcast {s} {x} to {t}")

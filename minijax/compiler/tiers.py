@@ -1,6 +1,6 @@
 """Tiered compilation: a program first runs code that took little time to compile.
 
-Builds on probe.py and vectors.py; cache.py makes both tiers, of one text. Chapter 26.
+Builds on probe.py and vectorization.py; cache.py makes both tiers, of one text. Chapter 26.
 In JAX: no counterpart; JavaScript engines have tiers.
 """
 
@@ -12,39 +12,58 @@ from typing import Any
 
 import numpy as np
 
-from .loops import Call, For, Kernel, Statement, While, walk
+from .cpu import vector_registers
+from .elementary import FORMULAS
+from .lanes import partials_of
+from .loops import Call, For, Kernel, Let, Statement, While, walk
 from .probe import cost_of
-from .vectors import called_in, lanes_of
+from .vectorization import lanes_in
+from .vectors import called_in, function, lanes_of
 
-# Seconds: of LLVM's optimiser for a character of a text; of quick code for a simple operation, and
-# for one of a sum or a product, whose terms wait for each other.
-PER_CHARACTER, PER_OPERATION, PER_TERM = 2.5e-6, 0.35e-9, 1.5e-9
+# Seconds: of LLVM's optimiser for a character of a text; of quick code for a simple operation on
+# numbers, or on vectors, and for one of a product.
+PER_CHARACTER, PER_OPERATION, PER_VECTOR, PER_TERM = 2.5e-6, 1e-9, 1e-9, 0.6e-9
 
 # Seconds of a call of quick code, at most. A later process runs it from disk, and must not be slow.
-LONGEST = 0.01
+LONGEST = 0.02
 
 
 def is_short(kernel: Kernel, text: str) -> bool:
     """Whether a call of quick code takes less time than optimising it. A while loop may run for
     ever.
     """
-    called = called_in(kernel.body)
-    lanes = lanes_of(called) if called else 1  # of which quick code needs one
-    return (lanes * seconds_of(kernel.body) < min(len(text) * PER_CHARACTER, LONGEST)
+    return (Estimate(kernel).seconds(kernel.body) < min(len(text) * PER_CHARACTER, LONGEST)
             and not any(isinstance(each, While) for each in walk(kernel.body)))
 
 
-def seconds_of(body: Iterable[Statement]) -> float:
-    """About how long quick code takes for a body."""
-    total = 0.
-    for statement in body:
-        if isinstance(statement, For) and statement.vectorize != "reduce":
-            iterations = cost_of((replace(statement, body=()),))
-            total += iterations * (PER_OPERATION + seconds_of(statement.body))
-        else:
-            is_of_terms = isinstance(statement, Call | For)
-            total += cost_of((statement,)) * (PER_TERM if is_of_terms else PER_OPERATION)
-    return total
+class Estimate:
+    """Estimates how long quick code of a kernel takes."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.register = vector_registers()[1]
+        self.called = called_in(kernel.body)
+        self.lanes = lanes_of(self.called)  # which a function computes even for a single number
+
+    def seconds(self, body: Iterable[Statement]) -> float:
+        """About how long a body takes."""
+        return sum(map(self.of_statement, body))
+
+    def of_statement(self, statement: Statement) -> float:
+        if isinstance(statement, For):
+            return self.of_loop(statement)
+        calls = isinstance(statement, Let) and statement.op in FORMULAS and function(
+            statement.op, statement.target.dtype) in self.called
+        return cost_of((statement,)) * (PER_TERM if isinstance(statement, Call) else
+                                        PER_OPERATION * (self.lanes if calls else 1))
+
+    def of_loop(self, loop: For) -> float:
+        iterations = cost_of((replace(loop, body=()),))
+        lanes = lanes_in(loop, self.register)
+        for x in partials_of(loop, all_kinds=True):
+            lanes = self.register // x.dtype.itemsize
+        if lanes:
+            return iterations / lanes * (1 + cost_of(loop.body)) * PER_VECTOR
+        return iterations * (PER_OPERATION + self.seconds(loop.body))
 
 
 class QuickCode:

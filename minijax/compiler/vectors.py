@@ -1,7 +1,7 @@
 """Elementary functions in machine code: inlined, or called in a vectorised variant.
 
-Builds on builder.py; llvm.py prints with it. A program with many of them would otherwise take
-longer to compile for each. Chapter 25. In XLA: `xla/codegen/intrinsic`.
+Builds on arithmetic.py; function_text.py prints with it. A program with many of them would
+otherwise take longer to compile for each. Chapter 25. In XLA: `xla/codegen/intrinsic`.
 """
 
 from collections import Counter
@@ -14,10 +14,9 @@ import numpy as np
 from minijax.primitives.infix import infix
 
 from .arithmetic import Arithmetic
-from .builder import Builder
 from .cpu import vector_registers
 from .elementary import FORMULAS
-from .loops import OPS, Buffer, For, Let, Operand, Scalar, Statement, walk
+from .loops import OPS, For, Let, Operand, Scalar, Statement, walk
 
 MAX_INLINED = 150  # operations of an elementary function that are inlined
 
@@ -48,27 +47,6 @@ def function(name: str, dtype: np.dtype) -> Function:
     return Function(name, dtype, formulas, parameters, tuple(b.scopes[0].statements), result)
 
 
-def vectorized(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, ...]]:
-    """A vectorised function, as loops over the elements of buffers; the last buffer is the result.
-
-    The rare case is computed only if an element needs it.
-    """
-    b = Builder()
-    *xs, y = (Buffer("", f.dtype, (lanes,), "output") for _ in (*f.parameters, "result"))
-
-    def evaluate_at(i: Operand, formula: Callable) -> Operand:
-        return formula(b, *(b.load(x, (i,)) for x in xs))
-
-    with b.loop(lanes, vectorize="parallel", whole=True) as i:
-        b.store(y, (i,), evaluate_at(i, f.formulas[0]))
-    if f.formulas[1:]:
-        test, rare = f.formulas[1:]
-        with (b.when(b.accumulate("or", (lanes,), lambda i: evaluate_at(i, test))),
-              b.loop(lanes, vectorize="parallel", whole=True) as i):
-            b.store(y, (i,), b.select(evaluate_at(i, test), evaluate_at(i, rare), b.load(y, (i,))))
-    return [*xs, y], tuple(b.scopes[0].statements)
-
-
 def called_in(body: Iterable[Statement]) -> set[Function]:
     """The elementary functions that a program calls: those with many uses, and those with a rare
     case, which is a branch.
@@ -82,7 +60,7 @@ def called_in(body: Iterable[Statement]) -> set[Function]:
 def calls(loop: For, called: Collection[Function]) -> bool:
     """Whether the body of a loop calls such functions."""
     return any(isinstance(each, Let) and each.op in FORMULAS
-               and function(each.op, each.target.dtype) in called for each in loop.body)
+               and function(each.op, each.target.dtype) in called for each in walk(loop.body))
 
 
 def lanes_of(called: Collection[Function]) -> int:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from minijax.compiler import cpu, llvm
 from minijax.compiler.costs import costs_of, memory_of
+from minijax.compiler.function_text import FunctionText
 from minijax.compiler.loops import (Assign, Buffer, For, Let, Load, Read, Scalar, Statement, Store,
                                     accessed, bodies, defined, used, walk)
 from minijax.compiler.lowered import Lowered
@@ -246,7 +247,7 @@ class LoopLines(KernelText):
 # ---- machine code
 
 
-class LocatedFunction(llvm.FunctionText):
+class LocatedFunction(FunctionText):
     """Prints one function; a comment behind each instruction is the number of its statement among
     those of the function, so that equal loops still have equal texts.
     """

@@ -16,7 +16,8 @@ import numpy as np
 from .. import cache, cpu
 from ..builder import Builder
 from ..instructions import plain, shifted
-from ..llvm import FunctionText, ModuleText, _stored_type, _type_of
+from ..function_text import FunctionText, _stored_type
+from ..llvm import ModuleText
 from ..loops import (MMA, Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Scalar,
                      Shuffle, Statement, accesses, defined, used, walk)
 from ..remainder import remainder
@@ -86,8 +87,8 @@ class LaunchesText(ModuleText):
         inner = LaunchText(self, list(every))
         arguments: list[Any] = [*buffers, *numbers]
         inner.names |= {x: f"%argument.{k}" for k, x in enumerate(arguments)}
-        signature = [f"{ADDRESS if isinstance(x, Buffer) else _type_of(x)} {inner.names[x]}"
-                     for x in arguments]
+        types = (ADDRESS if isinstance(x, Buffer) else inner.type_of(x.dtype) for x in arguments)
+        signature = [f"{t} {inner.names[x]}" for t, x in zip(types, arguments, strict=True)]
         if workspace:
             signature.append(f"{ADDRESS} %workspace")
         for x in every:
@@ -177,7 +178,8 @@ class LaunchText(FunctionText):
         for line in fence if atomic.op != "read" else ():
             self.emit(line)
         place = f"{self.pointer(atomic.buffer)} {self.address(atomic.buffer, atomic.index)}"
-        access = (f"load atomic {_type_of(atomic.target)}, {place}" if atomic.op == "read" else
+        access = (f"load atomic {self.type_of(atomic.target.dtype)}, {place}"
+                  if atomic.op == "read" else
                   f"atomicrmw {op} {place}, {self.typed(atomic.value)}")
         self.define(atomic.target, f"{access} monotonic, align {atomic.buffer.dtype.itemsize}")
         for line in fence:
@@ -211,7 +213,7 @@ class LaunchText(FunctionText):
 
     def packed(self, numbers: Sequence[Any], word: str) -> str:
         """A float32, or two shorter numbers, as one word."""
-        kind = _type_of(numbers[0])
+        kind = self.type_of(numbers[0].dtype)
         vector, packed = f"<{len(numbers)} x {kind}>", "poison"
         for k, x in enumerate(numbers):
             name = self.fresh("%word")

@@ -1,0 +1,214 @@
+"""Loops in vectors: the text of several iterations at once, where LLVM's vectoriser does not run.
+
+llvm.py prints with it the elementary functions, and the loops of code that is compiled quickly.
+Chapter 26. In XLA: LLVM's loop vectoriser.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import Arithmetic
+from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, For, If, Index, Let, Load,
+                    Operand, Read, Scalar, Store, Variable)
+from .function_text import FunctionText
+from .vectorization import Steps
+from .vectors import Function
+
+
+class VectorText(FunctionText):
+    """Prints statements for several lanes, among the lines of a printer of scalars.
+
+    A scalar that is equal in all lanes is printed once. So is an integer that grows by the same
+    step from lane to lane, as indices do: its name is that of the first lane.
+    """
+
+    def __init__(self, text: Any, lanes: int) -> None:
+        vars(self).update(vars(text))  # the lines and the names are the same objects
+        self.scalars, self.lanes = text, lanes
+        self.vectors: dict[Operand | Variable, str] = {}  # names of what differs between lanes
+        self.spread: dict[Operand | Variable, str] = {}  # and of vectors of what is printed once
+        self.steps = Steps()
+        self.mask = ""  # which lanes have taken the branches around; empty: all
+
+    def emit(self, instruction: str) -> None:
+        self.scalars.emit(instruction)
+
+    def in_lanes(self, t: str) -> str:
+        return f"<{self.lanes} x {t}>"
+
+    def value(self, x: Any) -> str:
+        """The vector of an operand."""
+        if self.steps[x] is None:
+            return self.vectors[x]
+        if isinstance(x, Constant):
+            return f"splat ({self.scalars.typed(x)})"
+        if x not in self.spread:
+            self.spread[x] = self.in_all_lanes(x)
+        return self.spread[x]
+
+    def in_all_lanes(self, x: Scalar | Variable) -> str:
+        """The name of a vector of a scalar that is printed once."""
+        t, one, step = self.type_of(x.dtype), self.scalars.type_of(x.dtype), self.steps[x]
+        first, name = self.fresh("%first"), self.fresh("%all")
+        self.emit(f"{first} = insertelement {t} poison, {one} {self.scalars.value(x)}, i64 0")
+        self.emit(f"{name} = shufflevector {t} {first}, {t} poison, <{self.lanes} x i32> "
+                  "zeroinitializer")
+        if not step:
+            return name
+        places = ", ".join(f"{one} {k * step}" for k in range(self.lanes))
+        steps = self.fresh("%steps")
+        self.emit(f"{steps} = add {t} {name}, <{places}>")
+        return steps
+
+    def typed(self, x: Any) -> str:
+        return f"{self.type_of(x.dtype)} {self.value(x)}"
+
+    def mangled(self, dtype: np.dtype) -> str:
+        return f"v{self.lanes}{self.scalars.mangled(dtype)}"
+
+    def define(self, target: Scalar | Variable, expression: str) -> None:
+        self.vectors[target], self.steps[target] = self.fresh("%lanes"), None
+        self.emit(f"{self.vectors[target]} = {expression}")
+
+    def alias(self, target: Scalar | Variable, x: Operand | Variable) -> None:
+        self.steps[target] = self.steps[x]
+        self.spread.pop(target, None)
+        if self.steps[x] is None:
+            self.vectors[target] = self.vectors[x]
+        else:
+            self.scalars.alias(target, x)
+
+    def print_let(self, let: Let) -> None:
+        step = self.steps.of(let)
+        if step is None:
+            return super().print_let(let)
+        self.scalars.print_let(let)
+        self.steps[let.target] = step
+        self.spread.pop(let.target, None)
+
+    def call_vectorizable(self, let: Let, name: str, vector: str, lanes: int) -> None:
+        """A call of the vector variant itself."""
+        arguments = ", ".join(map(self.typed, let.args))
+        self.define(let.target, f"call {self.type_of(let.target.dtype)} {vector}({arguments})")
+
+    def function(self, f: Function) -> str:
+        """The name of the result of an elementary function of vectors; its rare case is computed
+        only if an element needs it.
+        """
+        usual, *rest = f.formulas
+        result = self.applied(usual, f.parameters)
+        if not rest:
+            return result
+        needs_it, rare = self.applied(rest[0], f.parameters), rest[1]
+        label, t, bits = self.fresh("rare"), self.type_of(f.dtype), f"i{self.lanes}"
+        place, word, some, chosen, last = map(self.fresh, ("%place", "%word", "%some", *["%y"] * 2))
+        self.entry.append(f"  {place} = alloca {t}")
+        self.emit(f"store {t} {result}, ptr {place}")
+        self.emit(f"{word} = bitcast {self.in_lanes('i1')} {needs_it} to {bits}")
+        self.emit(f"{some} = icmp ne {bits} {word}, 0")
+        self.emit(f"br i1 {some}, label %{label}, label %{label}.end")
+        self.start_block(label)
+        value = self.applied(rare, f.parameters)
+        self.emit(f"{chosen} = select {self.in_lanes('i1')} {needs_it}, {t} {value}, {t} {result}")
+        self.emit(f"store {t} {chosen}, ptr {place}")
+        self.emit(f"br label %{label}.end")
+        self.start_block(f"{label}.end")
+        self.emit(f"{last} = load {t}, ptr {place}")
+        return last
+
+    def applied(self, formula: Callable, args: Sequence[Operand]) -> str:
+        """The name of the result of a formula."""
+        b = Arithmetic()
+        result = formula(b, *args)
+        self.body(b.scopes[0].statements)
+        return self.value(result)
+
+    # Variables, which no other iteration sees; short loops; branches, with masks
+
+    def print_declare(self, declare: Declare) -> None:
+        self.alias(declare.variable, declare.value)
+
+    def print_assign(self, assign: Assign | Declare) -> None:
+        x = assign.variable
+        if not self.mask:
+            return self.alias(x, assign.value)
+        new, old = self.typed(assign.value), self.typed(x)
+        self.define(x, f"select {self.in_lanes('i1')} {self.mask}, {new}, {old}")
+
+    def print_if(self, branch: If) -> None:
+        before, test, t = self.mask, self.value(branch.test), self.in_lanes("i1")
+        for side, statements in enumerate((branch.then, branch.orelse)):
+            if side:
+                test, inverted = self.fresh("%else"), test
+                self.emit(f"{test} = xor {t} {inverted}, splat (i1 true)")
+            self.mask = test
+            if before:
+                self.mask = self.fresh("%mask")
+                self.emit(f"{self.mask} = and {t} {before}, {test}")
+            self.body(statements)
+        self.mask = before
+
+    def print_read(self, read: Read) -> None:
+        self.alias(read.target, read.variable)
+
+    def print_for(self, loop: For) -> None:
+        for k in range(loop.start.value, loop.stop.value):  # type: ignore[union-attr]
+            self.alias(loop.index, Constant(np.int64(k), INT64))
+            self.body(loop.body)
+
+    # Memory
+
+    def address(self, buffer: Buffer, index: Index) -> str:
+        return self.scalars.address(buffer, index)
+
+    def in_lane(self, x: Operand, lane: int) -> Operand:
+        """An operand as the scalar of one lane."""
+        step, result = self.steps[x], Scalar("", x.dtype)
+        if step is None:
+            vector = f"{self.type_of(x.dtype)} {self.vectors[x]}"
+            self.scalars.define(result, f"extractelement {vector}, i64 {lane}")
+        elif step and lane:
+            distance = Constant(np.int64(lane * step), INT64)
+            self.scalars.print_let(Let(result, "add", (x, distance)))
+        else:
+            return x
+        return result
+
+    def print_load(self, load: Load) -> None:
+        x, step = load.target, self.steps.at(load.buffer, load.index)
+        self.spread.pop(x, None)
+        if step == 0:
+            self.scalars.print_load(load)
+            self.steps[x] = 0
+        elif step == 1:
+            super().print_load(load)
+        else:
+            for lane, before in enumerate(["poison", *[""] * (self.lanes - 1)]):
+                element = Scalar("", x.dtype)
+                index = self.of_lane(load.index, lane)
+                self.scalars.print_load(Load(element, load.buffer, index))
+                self.define(x, f"insertelement {self.type_of(x.dtype)} "
+                               f"{before or self.vectors[x]}, {self.scalars.typed(element)}, "
+                               f"i64 {lane}")
+
+    def of_lane(self, index: Iterable[Operand], lane: int) -> tuple[Operand, ...]:
+        return tuple(self.in_lane(x, lane) for x in index)
+
+    def print_store(self, store: Store) -> None:
+        if self.steps.at(store.buffer, store.index) == 1:
+            return super().print_store(store)
+        for lane in range(self.lanes):
+            value = self.in_lane(store.value, lane)
+            self.scalars.print_store(Store(store.buffer, self.of_lane(store.index, lane), value))
+
+    def access(self, x: Load | Store, t: str, value: str = "") -> str:
+        """A load or a store of neighbours, of those lanes that the mask has."""
+        if not self.mask:
+            return super().access(x, t, value)
+        size, dtype = x.buffer.dtype.itemsize, x.buffer.dtype
+        at = f"ptr {self.address(x.buffer, x.index)}, i32 {size}, {self.in_lanes('i1')} "
+        name = f"v{self.lanes}i8" if dtype == BOOL else self.mangled(dtype)
+        return (f"call void @llvm.masked.store.{name}.p0({value}, {at}{self.mask})" if value else
+                f"call {t} @llvm.masked.load.{name}.p0({at}{self.mask}, {t} poison)")

@@ -1,0 +1,134 @@
+"""Which loops are printed in vectors where LLVM's vectoriser does not run, and how many lanes.
+
+Builds on probe.py; vector_text.py prints them. Chapter 26. In XLA: LLVM's loop vectoriser.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Operand,
+                    Read, Statement, Store, walk)
+from .probe import cost_of
+
+MAX_UNROLLED = 8  # iterations of a loop inside
+GATHER = 16  # operations that must be there for each access that is done lane by lane
+STRAIGHT = Let | Load | Store | Declare | Read | Assign
+
+
+class Vectorized(Statement):
+    """The body of a loop for so many iterations, from the one of its index on."""
+
+    loop: For
+    lanes: int
+
+
+class Steps:
+    """How much larger each number is in the next lane: None if it is in no such order.
+
+    Only integers of 64 bits have steps other than 0; indices do.
+    """
+
+    def __init__(self, index: Operand | None = None) -> None:
+        self.steps: dict[Any, int | None] = {index: 1}
+
+    def __getitem__(self, x: Any) -> int | None:
+        return self.steps.get(x, 0)
+
+    def __setitem__(self, x: Any, step: int | None) -> None:
+        self.steps[x] = step
+
+    def of(self, let: Let) -> int | None:
+        """The step of an operation's result."""
+        steps = [step for x in let.args if (step := self[x]) is not None]
+        if len(steps) < len(let.args) or any(steps) and let.target.dtype != INT64:
+            return None
+        if not any(steps):
+            return 0
+        factors = [x for x in let.args if isinstance(x, Constant)]
+        match let.op:
+            case "add":
+                return sum(steps)
+            case "sub":
+                return steps[0] - steps[1]
+            case "mul" if factors:
+                return sum(steps) * int(factors[0].value)
+        return None
+
+    def at(self, buffer: Buffer, index: Sequence[Operand]) -> int | None:
+        """How many elements of a buffer an index is further on in the next lane."""
+        steps = [step for x in index if (step := self[x]) is not None]
+        sizes = [math.prod(buffer.shape[k + 1:len(index)]) for k in range(len(index))]
+        return sum(step * size for step, size in zip(steps, sizes, strict=True)
+                   ) if len(steps) == len(index) else None
+
+
+def lanes_in(loop: For, register: int) -> int:
+    """The number of iterations that fill a vector register; 0 for a loop that is not printed in
+    vectors: its iterations depend on each other, it has long loops, or it would be no faster.
+    """
+    statements = list(walk(loop.body))
+    if loop.vectorize not in ("parallel", "reduce") or not is_straight(loop.body) or (
+            loop.vectorize == "reduce" and not are_independent(loop)):
+        return 0
+    if GATHER * gathers(loop.body, Steps(loop.index)) > cost_of(loop.body):
+        return 0
+    values = [each.value if isinstance(each, Store) else each.target for each in statements
+              if isinstance(each, Let | Load | Store)]
+    sizes = [x.dtype.itemsize for x in values if x.dtype not in (INT64, BOOL)]
+    lanes = register // max(sizes, default=8)
+    if loop.trip_count is not None:
+        lanes = min(lanes, 1 << max(loop.trip_count, 1).bit_length() - 1)
+    return lanes if lanes > 1 else 0
+
+
+def is_straight(body: Iterable[Statement], most: int = MAX_UNROLLED) -> bool:
+    """Whether a body has only short loops and branches that are printed with masks."""
+    def is_one(each: Statement) -> bool:
+        match each:
+            case For(body=inner, trip_count=count) if count is not None and count <= most:
+                return is_straight(inner, most // max(count, 1))
+            case If(_, then, orelse):
+                return is_straight((*then, *orelse), most)
+        return isinstance(each, STRAIGHT)
+    return all(map(is_one, body))
+
+
+def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> float:
+    """The number of accesses in a body that are neither of one element nor of neighbours; in a
+    branch none but of neighbours is possible.
+    """
+    total = 0.
+    for each in body:
+        match each:
+            case Let(target):
+                steps[target] = steps.of(each)
+            case Load(target, buffer, index) | Store(buffer, index, target):
+                step = steps.at(buffer, index)
+                total += (math.inf if masked else 1) * (step not in (1, 0 if not masked else 1))
+                if isinstance(each, Load):
+                    steps[target] = 0 if step == 0 else None
+            case Declare(variable, value) | Assign(variable, value):
+                steps[variable] = steps[value]
+            case Read(target, variable):
+                steps[target] = steps[variable]
+            case For():
+                total += (each.trip_count or 0) * gathers(each.body, steps, masked)
+            case If(_, then, orelse):
+                total += gathers((*then, *orelse), steps, masked=True)
+    return total
+
+
+def are_independent(loop: For) -> bool:
+    """Whether the iterations of a loop that reduces in lanes may run statement by statement: what
+    one stores, no other one accesses.
+    """
+    steps, stored = Steps(loop.index), {}
+    gathers(loop.body, steps)
+    accesses = [each for each in loop.body if isinstance(each, Load | Store)]
+    for each in accesses:
+        if isinstance(each, Store):
+            stored[each.buffer] = each.index
+    return all(isinstance(each, Let | Load | Store) for each in loop.body) and all(
+        each.index == stored.get(each.buffer, each.index)
+        and (isinstance(each, Load) or steps.at(each.buffer, each.index)) for each in accesses)

@@ -1,0 +1,123 @@
+"""Loops that are printed in vectors: which ones, and that they give the bits of LLVM's loops."""
+
+import re
+
+import numpy as np
+import pytest
+
+from minijax import config, jit, lax, numpy as jnp, tree
+from minijax.compiler import cpu, llvm
+from minijax.compiler.builder import Builder
+from minijax.compiler.loops import For, Let, Load, Store, Buffer, walk
+from minijax.compiler.lowered import Lowered
+from minijax.compiler.vectorization import Steps, is_straight, lanes_in
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(5, 1000)).astype(np.float32)
+LEVELS = [None, *(level for level in ("x86-64", "x86-64-v2", "x86-64-v3")
+                  if cpu.host().triple.startswith("x86_64") and cpu.has("fma"))]
+
+PROGRAMS = {
+    "functions": lambda x: jnp.tanh(jnp.exp(x)) + jnp.log1p(jnp.abs(x)),
+    "a rare case": lambda x: jnp.sin(x * jnp.where(jnp.arange(1000) % 100 == 7, 1e9, 1.)),
+    "bools": lambda x: ((x > 0) & (x < 1)) | (jnp.arange(1000) % 3 == 0),
+    "integers of a byte": lambda x: (x * 50).astype(jnp.int8) * 3 + 1,
+    "two widths": lambda x: (x * 1e3).astype(jnp.int16).astype(jnp.float32) / x,
+    "bfloat16": lambda x: jnp.exp(x.astype(jnp.bfloat16)) * 2,
+    "float16": lambda x: x.astype(jnp.float16) / 3,
+    "an index as a number": lambda x: x + jnp.arange(1000) * 3,
+    "every other element": lambda x: jnp.sin(x[:, ::2]) * jnp.cos(x[:, 1::2]),
+    "backwards": lambda x: jnp.exp(x[:, ::-1]) + jnp.exp(x),
+    "a gather": lambda x: jnp.exp(jnp.sin(x[:, jnp.arange(1000) * 7 % 1000])),
+    "padding, with masks": lambda x: lax.pad(x, 0.5, [(1, 1, 0), (3, 2, 1)]) * 2,
+    "windows": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 1), "VALID"),
+    "short sums inside": lambda x: x.reshape(5, 8, 125).sum(1),
+    "the largest": lambda x: (x.max(), x.min(1), jnp.argmax(x, 1)),
+    "sums of integers": lambda x: jnp.sum((x * 9).astype(jnp.int32), 1),
+    "a product": lambda x: x[:, :500] @ x[:, 500:].T,
+    "a product of bytes": lambda x: lax.dot((x[:, :500] * 50).astype(jnp.int8),
+                                            (x[:, 500:] * 50).astype(jnp.int8).T,
+                                            preferred_element_type=jnp.int32),
+    "a branch": lambda x: lax.cond(x[0, 0] > 9, jnp.sin, lambda x: x / 2, x),
+    "complex numbers": lambda x: jnp.exp(x * 1j).real,
+    "random bits": lambda x: x * lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), x.shape)[1],
+}
+
+
+def compiled(f, level, *args):
+    with config.cpu(level):
+        outs = jit(lambda *xs: f(*xs)).lower(*args).compile()(*args)
+        return [np.asarray(y).tobytes() for y in tree.leaves(outs)]
+
+
+def in_vectors(f, *args):
+    """The text of the kernel of a function, in vectors."""
+    return llvm.assembly(Lowered(jit(f).trace(*args).program, "f").kernel, vectorized=True)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_vectors_give_the_bits_of_llvms_vectoriser(name, level):
+    results = []
+    for quick in (True, False):
+        with config.disable_most_optimizations(quick):
+            results.append(compiled(PROGRAMS[name], level, X))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"a gather"}))
+def test_these_programs_are_in_vectors(name):
+    assert re.search(r"<\d+ x (float|double|i8|i16|i32)>", in_vectors(PROGRAMS[name], X))
+
+
+def test_elements_in_the_wrong_order_are_found(monkeypatch):
+    right, f = compiled(PROGRAMS["backwards"], None, X), PROGRAMS["backwards"]
+    usual = Steps.at
+    monkeypatch.setattr(Steps, "at", lambda *args: None if (k := usual(*args)) is None else abs(k))
+    with config.disable_most_optimizations(True):
+        assert compiled(f, None, X) != right
+
+
+def loop_of(write, vectorize="parallel", size=64):
+    """A loop over the elements of buffers x and y."""
+    b = Builder()
+    x, y = (Buffer(name, np.dtype(np.float32), (size, 2), role)
+            for name, role in (("x", "input"), ("y", "output")))
+    with b.loop(size // 2, vectorize=vectorize) as i:
+        write(b, x, y, i)
+    return next(each for each in walk(b.scopes[0].statements) if isinstance(each, For))
+
+
+def flat(i):
+    return (i,)
+
+
+@pytest.mark.parametrize("lanes, write", [
+    (16, lambda b, x, y, i: b.store(y, flat(i), b.load(x, flat(b.add(i, 3))))),
+    (0, lambda b, x, y, i: b.store(y, (i, b.index(0)), b.load(x, (i, b.index(1))))),
+    (0, lambda b, x, y, i: b.store(y, flat(b.mul(i, 2)), b.load(x, flat(i)))),
+    (16, lambda b, x, y, i: b.store(y, flat(i), b.exp(b.load(x, flat(b.mul(i, 2))))))])
+def test_a_loop_is_in_vectors_if_that_is_faster(lanes, write):
+    assert lanes_in(loop_of(write), 64) == lanes
+
+
+def test_iterations_that_depend_on_each_other_are_not():
+    copy = lambda b, x, y, i: b.store(y, flat(i), b.load(x, flat(i)))
+    assert lanes_in(loop_of(copy), 64) == lanes_in(loop_of(copy, "reduce"), 64) == 16
+    assert lanes_in(loop_of(copy, ""), 64) == 0
+    shared = lambda b, x, y, i: (b.store(y, flat(b.index(0)), b.load(x, flat(i))),
+                                 b.store(x, flat(i), b.load(y, flat(b.index(0)))))
+    assert lanes_in(loop_of(shared, "reduce"), 64) == 0
+
+
+def test_steps_are_those_of_the_numbers():
+    b = Builder()
+    with b.loop(10, vectorize="parallel") as i:
+        numbers = [b.add(i, 3), b.sub(5, i), b.mul(i, -4), b.mul(b.add(i, i), 3), b.mul(i, i)]
+    [loop] = [each for each in b.scopes[0].statements if isinstance(each, For)]
+    steps = Steps(loop.index)
+    for each in loop.body:
+        steps[each.target] = steps.of(each)
+    assert [steps[x] for x in numbers] == [1, -1, -4, 6, None]
+    assert is_straight(loop.body) and isinstance(loop.body[0], Let)
+    assert not isinstance(loop.body[0], Load | Store)
