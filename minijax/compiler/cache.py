@@ -12,7 +12,6 @@ import pickle
 import re
 import stat
 import warnings
-import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from .loops import Kernel
 from .memory import ALIGNMENT
 from .tiers import QuickCode, is_short
 
-MAGIC = b"minijax kernel 5\n"  # counts the changes to how cpu.py compiles a text
+MAGIC = b"minijax kernel 6\n"  # counts the changes to how cpu.py compiles a text
 SYMBOLS = (llvm.SYMBOL,)
 EXTERNAL = r"@((?:blas|minijax)_\w+)"  # external symbols of a kernel
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
@@ -47,7 +46,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     digest = digest_of(closed)
     name, folder = digest and cache_key(digest), directory()  # checked once for both entries
     if name and (kept := _unpickled(read(name, folder), closed)):
-        text = lambda: text_of(kernel())
+        text = lambda: text_of(kernel(), is_quick=False)
         return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
     loops = kernel()
     code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
@@ -74,80 +73,83 @@ def _unpickled(entry: bytes | None, closed: ClosedJaxpr) -> Code | None:
 
 def compile_or_load(kernel: Kernel) -> Code:
     """The kernel as machine code: from memory, else from disk, else compiled now."""
-    text = text_of(kernel)
-    key, externals = cache_key(text), frozenset(re.findall(EXTERNAL, text))
     is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
-    is_quick = cpu.effort() > 0 and not is_wide and is_short(kernel, text)
-    quick = (lambda: llvm.assembly(kernel, vectorized=True)) if is_quick else None
-    return Code(loaded(key, externals, lambda: text, None, quick), key, externals,
+    is_quick = cpu.effort() > 0 and not is_wide and is_short(kernel)
+    text = text_of(kernel, is_quick)
+    optimised = (lambda: text_of(kernel, is_quick=False)) if is_quick else (lambda: text)
+    key, externals = cache_key(text), externals_of(text)
+    return Code(loaded(key, externals, optimised, None, text if is_quick else ""), key, externals,
                 [np.asarray(buffer.value) for buffer in kernel.constants],
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
 
 
-def text_of(kernel: Kernel) -> str:
-    """The text that is compiled; in vectors, where LLVM's optimiser does not run."""
-    return llvm.assembly(kernel, vectorized=cpu.effort() == 0)
+def text_of(kernel: Kernel, is_quick: bool) -> str:
+    """The text that is compiled: in vectors, if LLVM's optimiser will not run."""
+    return llvm.assembly(kernel, vectorized=is_quick or not cpu.effort())
+
+
+def externals_of(text: str) -> frozenset[str]:
+    """The external symbols of a text."""
+    return frozenset(re.findall(EXTERNAL, text))
 
 
 def loaded(key: str, externals: Collection[str], text: Callable[[], str],
-           folder: Path | None = None, quick: Callable[[], str] | None = None) -> Any:
+           folder: Path | None = None, quick: str = "") -> Any:
     """The function of a kernel: from memory, else linked. Equal kernels share one. If it is not on
     disk, and there is a text for quick code, it comes in its first tier.
     """
     def work() -> Any:
         run = _loaded.get(key)
         if run is None:
-            addresses = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
-                         else blas(name.removeprefix("blas_")) for name in externals}
-            run = _loaded[key] = _in_tiers(key, text, folder, quick, addresses)
+            run = _loaded[key] = _in_tiers(key, externals, text, folder, quick)
         return run
     return _loaded.get(key) or cpu.undisturbed(work)
 
 
-def _in_tiers(key: str, text: Callable[[], str], folder: Path | None,
-              quick: Callable[[], str] | None, addresses: Mapping[str, int]) -> Any:
+def _in_tiers(key: str, externals: Collection[str], text: Callable[[], str], folder: Path | None,
+              quick: str) -> Any:
     """The function of a kernel in the tier that is on disk, else in the first one, if it has one.
     """
-    def function(code: bytes | None = None) -> Any:
-        linker = linked(text, SYMBOLS, addresses, key, folder) if code is None else cpu.link(
-            code, SYMBOLS, addresses)
-        return cpu.loaded(linker, llvm.SYMBOL)
-
-    if is_on_disk(key, folder) or not (quick or is_on_disk(f"{key}.quick", folder)):
-        return function()
-    assembly, code = _first_tier(f"{key}.quick", text, quick or text)
-    text = lambda: assembly  # which keeps no program alive
+    of_first_tier = f"{key}.quick"
+    if is_on_disk(key, folder) or not (quick or is_on_disk(of_first_tier, folder)):
+        return _function(linked(text, SYMBOLS, addresses_of(externals), key, folder))
+    processor = cpu.host()
 
     def second() -> Any:
-        if cache_key(assembly) != key:
+        if cpu.host() != processor:
             raise RuntimeError("a flag has changed the processor since the first call")
-        run = _loaded[key] = cpu.undisturbed(function)
+        optimised = text()
+
+        def work() -> Any:
+            addresses = addresses_of(externals_of(optimised))
+            return _function(linked(lambda: optimised, SYMBOLS, addresses, key, folder))
+        run = _loaded[key] = cpu.undisturbed(work)
         return run
-    return QuickCode(function(code), second)
+
+    first = linked(lambda: quick or text(), SYMBOLS, addresses_of(externals), of_first_tier,
+                   folder, level=0)
+    return QuickCode(_function(first), second)
 
 
-def _first_tier(key: str, text: Callable[[], str], quick: Callable[[], str]) -> tuple[str, bytes]:
-    """The text of a kernel, from which the second tier is compiled, and the code of the first one.
-    """
-    try:
-        packed, code = pickle.loads(read(key) or b"")
-        return zlib.decompress(packed).decode(), code
-    except Exception:  # a broken pickle raises whatever its bytes spell
-        assembly = text()
-        code = cpu.compile(quick(), level=0)
-        write(key, pickle.dumps((zlib.compress(assembly.encode(), 1), code)))
-        return assembly, code
+def _function(linker: Any) -> Callable:
+    return cpu.loaded(linker, llvm.SYMBOL)
+
+
+def addresses_of(externals: Collection[str]) -> dict[str, int]:
+    """The addresses of what a kernel calls."""
+    return {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
+            else blas(name.removeprefix("blas_")) for name in externals}
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],
-           key: str = "", folder: Path | None = None) -> Any:
+           key: str = "", folder: Path | None = None, level: int | None = None) -> Any:
     """Link the object code of a text: from the disk cache if possible, else compiled."""
     key = key or cache_key(text())
     code = read(key, folder)
     if code is not None:
         with contextlib.suppress(RuntimeError):
             return cpu.link(code, symbols, addresses)
-    code = cpu.compile(text())
+    code = cpu.compile(text(), level=level)
     tracker = cpu.link(code, symbols, addresses)
     write(key, code)
     return tracker

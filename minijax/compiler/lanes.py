@@ -34,7 +34,8 @@ def partials_of(loop: For, all_kinds: bool = False) -> Partials:
            if let and let.op in REDUCING and variables.get(let.args[0]) is x and x.dtype != BOOL}
     is_inexact = any(op in ("add", "mul") and x.dtype.kind == "f" for x, op in ops.items())
     if (loop.vectorize != "reduce" or not (is_inexact or all_kinds and ops)
-            or len(ops) < len(assigned) or not all(isinstance(each, STRAIGHT) for each in loop.body)):
+            or len(ops) < len(assigned)
+            or not all(isinstance(each, STRAIGHT) for each in loop.body)):
         return {}
     trip_count = max(BYTES) if loop.trip_count is None else loop.trip_count
     is_heavy = any(each.op in FORMULAS for each in lets.values())

@@ -20,20 +20,23 @@ from .probe import cost_of
 from .vectorization import lanes_in
 from .vectors import called_in, function, lanes_of
 
-# Seconds: of LLVM's optimiser for a character of a text; of quick code for a simple operation on
-# numbers, or on vectors, and for one of a product.
-PER_CHARACTER, PER_OPERATION, PER_VECTOR, PER_TERM = 2.5e-6, 1e-9, 1e-9, 0.6e-9
+# Seconds: of LLVM's optimiser for a kernel and for each of its statements; of quick code for a
+# simple operation on numbers or on vectors, and for one of a product.
+PER_KERNEL, PER_STATEMENT, PER_OPERATION, PER_TERM = 5e-3, 0.5e-3, 1e-9, 0.6e-9
 
-# Seconds of a call of quick code, at most. A later process runs it from disk, and must not be slow.
+# Seconds of a call of quick code, at most, besides a tenth of what optimising takes: a later
+# process runs it from disk, and must not be slow.
 LONGEST = 0.02
 
 
-def is_short(kernel: Kernel, text: str) -> bool:
+def is_short(kernel: Kernel) -> bool:
     """Whether a call of quick code takes less time than optimising it. A while loop may run for
     ever.
     """
-    return (Estimate(kernel).seconds(kernel.body) < min(len(text) * PER_CHARACTER, LONGEST)
-            and not any(isinstance(each, While) for each in walk(kernel.body)))
+    statements = list(walk(kernel.body))
+    optimising = PER_KERNEL + len(statements) * PER_STATEMENT
+    return (not any(isinstance(each, While) for each in statements)
+            and Estimate(kernel).seconds(kernel.body) < min(optimising, LONGEST + optimising / 10))
 
 
 class Estimate:
@@ -62,7 +65,7 @@ class Estimate:
         for x in partials_of(loop, all_kinds=True):
             lanes = self.register // x.dtype.itemsize
         if lanes:
-            return iterations / lanes * (1 + cost_of(loop.body)) * PER_VECTOR
+            return iterations / lanes * (1 + cost_of(loop.body)) * PER_OPERATION
         return iterations * (PER_OPERATION + self.seconds(loop.body))
 
 
