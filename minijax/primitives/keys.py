@@ -45,7 +45,7 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule
     """
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         refuse(("impl" not in params and not has_key_dtype(avals[0]),
-                f"{name} must get an array of keys, got {avals[0].str_short(True)}"))
+                f"{name} takes key array operand, got keys.dtype={avals[0].dtype!r}"))
         return [type_of(*avals, **params)]
 
     return Primitive(

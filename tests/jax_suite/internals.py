@@ -15,11 +15,12 @@ import ml_dtypes
 import numpy as np
 
 from minijax import (config, core, dtypes, effects_barrier, lax, numpy as jnp,
-                     make_array_from_single_device_arrays)
+                     make_array_from_single_device_arrays, random)
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.extend import backend
 from minijax.placement import named_sharding
 from minijax.primitives import convert
+from minijax.primitives.keys import random_unwrap_p
 from minijax.transforms import jacobians
 from tests.jax_suite import stand_ins
 
@@ -143,6 +144,22 @@ class ArrayImpl(core.ArrayImpl, metaclass=AnyArray):
         return make_array_from_single_device_arrays(aval.shape, sharding, arrays, dtype=aval.dtype)
 
 
+class AnyKeys(type):
+    """The class of JAX's class of arrays of keys: every array of ours with such a dtype is one."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return dtypes.is_key(getattr(x, "dtype", None))
+
+
+class PRNGKeyArray(metaclass=AnyKeys):
+    """JAX's class of arrays of keys."""
+
+
+# What JAX's tests ask of arrays of keys: the generator, which is their dtype, and their words.
+core.ArrayImpl._impl = property(lambda x: x.dtype)  # type: ignore[attr-defined]
+core.ArrayImpl._base_array = property(random.key_data)  # type: ignore[attr-defined]
+dtypes.KeyType.key_shape = property(lambda x: x.shape)  # type: ignore[attr-defined]
+
 # What JAX's tests ask of arrays: the values of a live one, and of a deleted one nothing.
 for _name, _get in {
         "_value": np.asarray, "_npy_value": lambda x: None, "_arrays": lambda x: None,
@@ -217,6 +234,11 @@ INTERNALS: dict[str, Any] = {
     "dtypes.python_scalar_types_to_dtypes": {
         bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),
         complex: np.dtype("complex128")},
+    "random.prng.PRNGKeyArray": PRNGKeyArray, "random.prng.KeyTy": dtypes.KeyType,
+    "random.prng.random_wrap": lambda words, impl: random.wrap_key_data(words, impl=impl),
+    "random.prng.random_unwrap": random_unwrap_p.bind,
+    "random.prng.random_bits": lambda key, bit_width, shape: random.bits(
+        key, shape, f"uint{bit_width}"),
     "random.prng.prngs": {x: dtypes.key_dtype(x) for x in config.GENERATORS},
     "numpy.indexing.rewriting_take": stand_ins.Missing("numpy.indexing.rewriting_take"),
     "compilation_cache._cache": None,
