@@ -133,6 +133,14 @@ def test_the_shape_of_a_list_is_deprecated(name):
         assert getattr(jnp, name)([[1, 2]]) == {"shape": (1, 2), "ndim": 2, "size": 2}[name]
 
 
+@pytest.mark.parametrize("name", [x.name for x in lax.DotAlgorithmPreset if x.name != "DEFAULT"])
+def test_the_algorithms_of_products_may_be_the_default_precision(name):
+    with jax.default_matmul_precision(name):
+        assert jax.config.jax_default_matmul_precision == name
+    with jax.default_matmul_precision("F32_F32_F32"):
+        assert "precision=F32_F32_F32" in str(jax.make_jaxpr(jnp.dot)(jnp.ones(2), jnp.ones(2)))
+
+
 def test_keys_need_no_transfer_of_their_own():
     seed = jax.device_put(42)
     with jax.transfer_guard("disallow"):

@@ -50,6 +50,12 @@ def split_list(items: Any, sizes: Any) -> list[list]:
     return [list(items[start:end]) for start, end in itertools.pairwise(ends)]
 
 
+def unzip3(triples: Any) -> tuple[tuple, ...]:
+    """The first, the second and the third items of triples."""
+    rows = list(triples)
+    return tuple(tuple(row[i] for row in rows) for i in range(3))
+
+
 def unzip2(pairs: Any) -> tuple[tuple, tuple]:
     """The first and the second items of pairs."""
     both = list(pairs)
@@ -224,6 +230,12 @@ INTERNALS: dict[str, Any] = {
     "lax.lax._convert_element_type": convert_element_type,
     "lax.parallel.pargmax": first_of(lax.pmax), "lax.parallel.pargmin": first_of(lax.pmin),
     "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
+    "util.unzip3": unzip3, "lax.lax.asarray": jnp.asarray,
+    "numpy.util.promote_dtypes_complex": lambda *xs: [
+        jnp.asarray(x, jnp.result_type(*xs, jnp.complex64)) for x in xs],
+    "dtypes.default_types": {kind: functools.partial(dtypes.canonicalize_dtype, name)
+                             for kind, name in zip("biufc", (
+                                 "bool", "int64", "uint64", "float64", "complex128"), strict=True)},
     "deprecations.is_accelerated": _no,
     "xla_bridge.get_backend": get_backend,
     "xla_bridge.num_cpu_devices": config.num_cpu_devices,

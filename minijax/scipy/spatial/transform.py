@@ -252,7 +252,7 @@ def _normalized(quat: Any) -> Any:
 
 
 def _canonical(quat: Any) -> Any:
-    """The quaternion or its negative: the first that is no zero, from the real part, is positive."""
+    """The quaternion or its negative: from the real part on, the first but zeros is positive."""
     sign = jnp.sign(quat)
     first = functools.reduce(lambda a, b: jnp.where(a == 0, b, a),
                              [sign[..., i:i + 1] for i in (3, 0, 1, 2)])
