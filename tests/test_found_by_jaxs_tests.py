@@ -147,6 +147,15 @@ def test_keys_need_no_transfer_of_their_own():
         assert jax.random.key(seed).shape == ()
 
 
+def test_a_pseudo_inverse_promotes_its_tolerance_with_the_singular_values_alone():
+    a = jnp.eye(2) + 1j
+    with jax.numpy_dtype_promotion("strict"):
+        assert jnp.linalg.pinv(a).dtype == jnp.linalg.pinv(a, np.float32(.1)).dtype == a.dtype
+        with pytest.raises(jax.dtypes.TypePromotionError if hasattr(
+                jax.dtypes, "TypePromotionError") else ValueError):
+            jnp.linalg.pinv(a, np.int32(1))
+
+
 def test_the_derivative_of_a_pseudo_inverse_makes_no_large_square():
     a = np.random.default_rng(0).normal(size=(5000, 2)).astype(np.float32)
     shapes = {v.aval.shape for eqn in jax.make_jaxpr(
@@ -246,6 +255,19 @@ def test_the_residuals_of_a_checkpoint_are_in_the_log(policy, words, caplog):
     with caplog.at_level(logging.DEBUG):
         jax.grad(jax.checkpoint(lambda x: jnp.cos(jnp.sin(x).sum()), policy=policy))(jnp.ones(3))
     assert any(words in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize("where", [None, np.array([True, False, True])])
+def test_a_softmax_by_its_result_has_the_same_derivative_and_one_residual(where):
+    f = lambda x: jax.nn.softmax(x, where=where)
+    x, t = jnp.array([1., 2., 5.]), jnp.array([3., -1., 2.])
+    plain = jax.jvp(f, (x,), (t,)), jax.hessian(f)(x)
+    with jax.softmax_custom_jvp(True):
+        same = jax.jvp(f, (x,), (t,)), jax.hessian(f)(x)
+        residuals = jax.ad_checkpoint.saved_residuals(jax.nn.softmax, x)
+    for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(same), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert [aval.shape for aval, _ in residuals] == [(3,)]
 
 
 def test_a_checkpoint_runs_a_primitive_that_is_only_evaluated():

@@ -50,6 +50,11 @@ def split_list(items: Any, sizes: Any) -> list[list]:
     return [list(items[start:end]) for start, end in itertools.pairwise(ends)]
 
 
+def subvals(items: Any, replaced: Any) -> tuple:
+    """Items, those at some places replaced."""
+    return tuple({**dict(enumerate(items)), **dict(replaced)}.values())
+
+
 def unzip3(triples: Any) -> tuple[tuple, ...]:
     """The first, the second and the third items of triples."""
     rows = list(triples)
@@ -230,7 +235,7 @@ INTERNALS: dict[str, Any] = {
     "lax.lax._convert_element_type": convert_element_type,
     "lax.parallel.pargmax": first_of(lax.pmax), "lax.parallel.pargmin": first_of(lax.pmin),
     "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
-    "util.unzip3": unzip3, "lax.lax.asarray": jnp.asarray,
+    "util.unzip3": unzip3, "util.subvals": subvals, "lax.lax.asarray": jnp.asarray,
     "numpy.util.promote_dtypes_complex": lambda *xs: [
         jnp.asarray(x, jnp.result_type(*xs, jnp.complex64)) for x in xs],
     "dtypes.default_types": {kind: functools.partial(dtypes.canonicalize_dtype, name)
