@@ -121,6 +121,10 @@ def ragged(dims, axis, groups, sizes=(3,), lhs=(11, 5), rhs=(3, 5, 7)):
     (lambda: jnp.array([1], None, True, "K", 0, "extra"), "array.. takes at most 5 positional"),
     (lambda: jnp.nansum(jnp.ones(2), where=jnp.ones(2)), "jnp.nansum: where must be None"),
     (lambda: jax.scipy.special.sici(1j), "must be real-valued"),
+    (lambda: jnp.linalg.multi_dot([]), "at least two arrays; got len.arrays.=0"),
+    (lambda: jnp.linalg.multi_dot([jnp.ones(2)] * 3), "except for the first and last array which"),
+    (lambda: jnp.linalg.multi_dot([jnp.eye(2), jnp.eye(3)]),
+     r"first dimension of following array. Got array shapes \[\(2, 2\), \(3, 3\)\]"),
 ])
 def test_errors_say_what_jaxs_say(call, words):
     with pytest.raises((TypeError, ValueError), match=words):

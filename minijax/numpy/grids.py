@@ -45,9 +45,11 @@ class _MeshGrid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _slice_values(self.name, key)
-        rows = promote_dtypes(*(_slice_values(self.name, part) for part in key))
+        rows = [_slice_values(self.name, part) for part in key]
+        rows = promote_dtypes(*rows) if rows else rows
         coordinates = diagonals.meshgrid(*rows, sparse=self.sparse, indexing="ij")
-        return coordinates if self.sparse else lax.stack(coordinates)
+        return coordinates if self.sparse else (
+            lax.stack(coordinates) if rows else creation.zeros(0, int))
 
 
 mgrid, ogrid = _MeshGrid("mgrid", False), _MeshGrid("ogrid", True)

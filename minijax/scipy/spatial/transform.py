@@ -153,8 +153,8 @@ class Rotation(NamedTuple):
 
     def magnitude(self) -> Array:
         """The angles, from 0 to pi."""
-        return 2 * jnp.arctan2(jnp.linalg.norm(self.quat[..., :3], axis=-1),
-                               jnp.abs(self.quat[..., 3]))
+        length = jnp.linalg.norm(self.quat[..., :3], axis=-1)
+        return jnp.arctan2(length, jnp.abs(self.quat[..., 3])) * 2
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """The rotation that is nearest to those of the stack, by the sum of squares.
@@ -214,8 +214,8 @@ class Slerp(NamedTuple):
             raise ValueError(
                 "Expected number of rotations to be equal to number of timestamps given, got "
                 f"{len(rotations)} rotations and {len(times)} timestamps.")
-        steps = rotations[:-1].inv() * rotations[1:]
-        return cls(times, jnp.diff(times), rotations[:-1], steps.as_rotvec())
+        starts, ends = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
+        return cls(times, jnp.diff(times), starts, (starts.inv() * ends).as_rotvec())
 
     def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at a time, or an array of times.
@@ -229,7 +229,7 @@ class Slerp(NamedTuple):
         before = jnp.maximum(jnp.searchsorted(self.times, times) - 1, 0)
         fraction = (times - self.times[before]) / self.timedelta[before]
         step = Rotation.from_rotvec(self.rotvecs[before] * fraction[..., None])
-        return self.rotations[before] * step
+        return Rotation(self.rotations.quat[before]) * step
 
 
 # ── One rotation at a time ───────────────────────────────────────────────────────────────────
@@ -346,7 +346,7 @@ def _angles(quat: Any, axes: list[int], fixed: bool) -> Any:
     ends = [jnp.where(free, half_sum - half_difference, locked if fixed else 0),
             jnp.where(free, half_sum + half_difference, 0 if fixed else locked)]
     if not symmetric:
-        middle, ends[1] = middle - np.pi / 2, ends[1] * sign
+        middle, ends[1] = middle - jnp.pi / 2, ends[1] * sign
     angles = jnp.stack([ends[0], middle, ends[1]][::1 if fixed else -1], axis=-1)
     return (angles + np.pi) % (2 * np.pi) - np.pi
 
