@@ -121,6 +121,8 @@ def ragged(dims, axis, groups, sizes=(3,), lhs=(11, 5), rhs=(3, 5, 7)):
     (lambda: jnp.array([1], None, True, "K", 0, "extra"), "array.. takes at most 5 positional"),
     (lambda: jnp.nansum(jnp.ones(2), where=jnp.ones(2)), "jnp.nansum: where must be None"),
     (lambda: jax.scipy.special.sici(1j), "must be real-valued"),
+    *((lambda f=f: f(jnp.ones((2, 3)), axis=[1, 1]), "does not support multiple axes") for f in (
+        jnp.fft.fft, jnp.fft.ifft, jnp.fft.rfft, jnp.fft.irfft, jnp.fft.hfft, jnp.fft.ihfft)),
     (lambda: jnp.linalg.multi_dot([]), "at least two arrays; got len.arrays.=0"),
     (lambda: jnp.linalg.multi_dot([jnp.ones(2)] * 3), "except for the first and last array which"),
     (lambda: jnp.linalg.multi_dot([jnp.eye(2), jnp.eye(3)]),
@@ -149,6 +151,11 @@ def test_keys_need_no_transfer_of_their_own():
     seed = jax.device_put(42)
     with jax.transfer_guard("disallow"):
         assert jax.random.key(seed).shape == ()
+
+
+def test_grids_of_whole_and_other_numbers_need_no_promotion_of_the_users():
+    with jax.numpy_dtype_promotion("strict"):
+        assert jnp.mgrid[1:6:8j, 2:4].dtype == jnp.ogrid[1:6:8j, 2:4][1].dtype == jnp.float32
 
 
 def test_a_pseudo_inverse_promotes_its_tolerance_with_the_singular_values_alone():

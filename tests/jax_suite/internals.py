@@ -237,7 +237,7 @@ INTERNALS: dict[str, Any] = {
     "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
     "util.unzip3": unzip3, "util.subvals": subvals, "lax.lax.asarray": jnp.asarray,
     "numpy.util.promote_dtypes_complex": lambda *xs: [
-        jnp.asarray(x, jnp.result_type(*xs, jnp.complex64)) for x in xs],
+        jnp.asarray(x, np.result_type(*(x.dtype for x in xs), np.complex64)) for x in xs],
     "dtypes.default_types": {kind: functools.partial(dtypes.canonicalize_dtype, name)
                              for kind, name in zip("biufc", (
                                  "bool", "int64", "uint64", "float64", "complex128"), strict=True)},
