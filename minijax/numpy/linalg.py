@@ -96,8 +96,9 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
         raise ValueError("multi_dot requires at least two arrays; got len(arrays)=0")
     if not all(k in (0, len(arrays) - 1) and x.ndim == 1 or x.ndim == 2
                for k, x in enumerate(arrays)):
-        raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the first "
-                         f"and last array which may be 1 or 2 dimensional. Got array shapes {shapes}")
+        raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the "
+                         "first and last array which may be 1 or 2 dimensional. Got array shapes "
+                         f"{shapes}")
     if any(x[-1] != y[0] for x, y in itertools.pairwise(shapes)):
         raise ValueError("multi_dot: last dimension of each array must match first dimension of "
                          f"following array. Got array shapes {shapes}")

@@ -154,7 +154,8 @@ class Rotation(NamedTuple):
     def magnitude(self) -> Array:
         """The angles, from 0 to pi."""
         length = jnp.linalg.norm(self.quat[..., :3], axis=-1)
-        return jnp.arctan2(length, jnp.abs(self.quat[..., 3])) * 2
+        half: Any = jnp.arctan2(length, jnp.abs(self.quat[..., 3]))
+        return 2 * half
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """The rotation that is nearest to those of the stack, by the sum of squares.
@@ -338,7 +339,7 @@ def _angles(quat: Any, axes: list[int], fixed: bool) -> Any:
     a, b, c, d = quat[..., 3], quat[..., first], quat[..., second], quat[..., third] * sign
     if not symmetric:
         a, b, c, d = a - c, b + d, c + a, d - b
-    middle = 2 * jnp.arctan2(jnp.hypot(c, d), jnp.hypot(a, b))
+    middle: Any = 2 * jnp.arctan2(jnp.hypot(c, d), jnp.hypot(a, b))
     half_sum, half_difference = jnp.arctan2(b, a), jnp.arctan2(d, c)
     locked = jnp.where(jnp.abs(middle) <= 1e-7, 2 * half_sum,
                        2 * half_difference * (-1 if fixed else 1))
