@@ -119,7 +119,8 @@ def ragged(dims, axis, groups, sizes=(3,), lhs=(11, 5), rhs=(3, 5, 7)):
     (lambda: lax.convert_element_type(np.int32(0), jax.random.key(0).dtype), "int32 to key<fry>"),
     (lambda: jnp.zeros(2, 3), r"when you meant `jax\.numpy\.zeros\(\(2, 3\)\)`"),
     (lambda: jnp.array([1], None, True, "K", 0, "extra"), "array.. takes at most 5 positional"),
-    (lambda: jnp.nansum(jnp.ones(2), where=jnp.ones(2)), "jnp.nansum: where must be None"),
+    *((lambda f=f: getattr(jnp, f)(jnp.ones(2), where=jnp.ones(2)), f"jnp.{f}: where must be None")
+      for f in ("nansum", "mean", "var", "std", "nanstd", "prod", "max")),
     (lambda: jax.scipy.special.sici(1j), "must be real-valued"),
     *((lambda f=f: f(jnp.ones((2, 3)), axis=[1, 1]), "does not support multiple axes") for f in (
         jnp.fft.fft, jnp.fft.ifft, jnp.fft.rfft, jnp.fft.irfft, jnp.fft.hfft, jnp.fft.ihfft)),
@@ -151,6 +152,13 @@ def test_keys_need_no_transfer_of_their_own():
     seed = jax.device_put(42)
     with jax.transfer_guard("disallow"):
         assert jax.random.key(seed).shape == ()
+
+
+@pytest.mark.parametrize("f", ["cov", "corrcoef"])
+def test_one_row_of_observations_in_columns_is_one_of_several_quantities(f):
+    row = jnp.array([[1., 2., 4.]])
+    assert getattr(jnp, f)(row, rowvar=False, **{"ddof": 0} if f == "cov" else {}).shape == (3, 3)
+    assert getattr(jnp, f)(row).shape == ()
 
 
 def test_grids_of_whole_and_other_numbers_need_no_promotion_of_the_users():
