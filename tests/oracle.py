@@ -153,7 +153,7 @@ def assert_same(ours: Any, theirs: Any, rtol: float | None = None, atol: float =
         assert ours.shape == theirs.shape
         (close or assert_close)(np.asarray(ours), np.asarray(theirs), rtol, atol)
     elif isinstance(theirs, (tuple, list)):
-        assert (type(ours).__name__, len(ours)) == (type(theirs).__name__, len(theirs))
+        assert (type(ours).__name__, len([*ours])) == (type(theirs).__name__, len([*theirs]))
         for x, y in zip(ours, theirs, strict=True):
             assert_same(x, y, rtol, atol, close)
     elif isinstance(theirs, np.ndarray):

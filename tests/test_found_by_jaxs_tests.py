@@ -119,8 +119,15 @@ def ragged(dims, axis, groups, sizes=(3,), lhs=(11, 5), rhs=(3, 5, 7)):
     (lambda: lax.convert_element_type(np.int32(0), jax.random.key(0).dtype), "int32 to key<fry>"),
     (lambda: jnp.zeros(2, 3), r"when you meant `jax\.numpy\.zeros\(\(2, 3\)\)`"),
     (lambda: jnp.array([1], None, True, "K", 0, "extra"), "array.. takes at most 5 positional"),
-    (lambda: jnp.nansum(jnp.ones(2), where=jnp.ones(2)), "jnp.nansum: where must be None"),
+    *((lambda f=f: getattr(jnp, f)(jnp.ones(2), where=jnp.ones(2)), f"jnp.{f}: where must be None")
+      for f in ("nansum", "mean", "var", "std", "nanstd", "prod", "max")),
     (lambda: jax.scipy.special.sici(1j), "must be real-valued"),
+    *((lambda f=f: f(jnp.ones((2, 3)), axis=[1, 1]), "does not support multiple axes") for f in (
+        jnp.fft.fft, jnp.fft.ifft, jnp.fft.rfft, jnp.fft.irfft, jnp.fft.hfft, jnp.fft.ihfft)),
+    (lambda: jnp.linalg.multi_dot([]), "at least two arrays; got len.arrays.=0"),
+    (lambda: jnp.linalg.multi_dot([jnp.ones(2)] * 3), "except for the first and last array which"),
+    (lambda: jnp.linalg.multi_dot([jnp.eye(2), jnp.eye(3)]),
+     r"first dimension of following array. Got array shapes \[\(2, 2\), \(3, 3\)\]"),
 ])
 def test_errors_say_what_jaxs_say(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
@@ -133,10 +140,39 @@ def test_the_shape_of_a_list_is_deprecated(name):
         assert getattr(jnp, name)([[1, 2]]) == {"shape": (1, 2), "ndim": 2, "size": 2}[name]
 
 
+@pytest.mark.parametrize("name", [x.name for x in lax.DotAlgorithmPreset if x.name != "DEFAULT"])
+def test_the_algorithms_of_products_may_be_the_default_precision(name):
+    with jax.default_matmul_precision(name):
+        assert jax.config.jax_default_matmul_precision == name
+    with jax.default_matmul_precision("F32_F32_F32"):
+        assert "precision=F32_F32_F32" in str(jax.make_jaxpr(jnp.dot)(jnp.ones(2), jnp.ones(2)))
+
+
 def test_keys_need_no_transfer_of_their_own():
     seed = jax.device_put(42)
     with jax.transfer_guard("disallow"):
         assert jax.random.key(seed).shape == ()
+
+
+@pytest.mark.parametrize("f", ["cov", "corrcoef"])
+def test_one_row_of_observations_in_columns_is_one_of_several_quantities(f):
+    row = jnp.array([[1., 2., 4.]])
+    assert getattr(jnp, f)(row, rowvar=False, **{"ddof": 0} if f == "cov" else {}).shape == (3, 3)
+    assert getattr(jnp, f)(row).shape == ()
+
+
+def test_grids_of_whole_and_other_numbers_need_no_promotion_of_the_users():
+    with jax.numpy_dtype_promotion("strict"):
+        assert jnp.mgrid[1:6:8j, 2:4].dtype == jnp.ogrid[1:6:8j, 2:4][1].dtype == jnp.float32
+
+
+def test_a_pseudo_inverse_promotes_its_tolerance_with_the_singular_values_alone():
+    a = jnp.eye(2) + 1j
+    with jax.numpy_dtype_promotion("strict"):
+        assert jnp.linalg.pinv(a).dtype == jnp.linalg.pinv(a, np.float32(.1)).dtype == a.dtype
+        with pytest.raises(jax.dtypes.TypePromotionError if hasattr(
+                jax.dtypes, "TypePromotionError") else ValueError):
+            jnp.linalg.pinv(a, np.int32(1))
 
 
 def test_the_derivative_of_a_pseudo_inverse_makes_no_large_square():
@@ -238,6 +274,19 @@ def test_the_residuals_of_a_checkpoint_are_in_the_log(policy, words, caplog):
     with caplog.at_level(logging.DEBUG):
         jax.grad(jax.checkpoint(lambda x: jnp.cos(jnp.sin(x).sum()), policy=policy))(jnp.ones(3))
     assert any(words in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize("where", [None, np.array([True, False, True])])
+def test_a_softmax_by_its_result_has_the_same_derivative_and_one_residual(where):
+    f = lambda x: jax.nn.softmax(x, where=where)
+    x, t = jnp.array([1., 2., 5.]), jnp.array([3., -1., 2.])
+    plain = jax.jvp(f, (x,), (t,)), jax.hessian(f)(x)
+    with jax.softmax_custom_jvp(True):
+        same = jax.jvp(f, (x,), (t,)), jax.hessian(f)(x)
+        residuals = jax.ad_checkpoint.saved_residuals(jax.nn.softmax, x)
+    for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(same), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert [aval.shape for aval, _ in residuals] == [(3,)]
 
 
 def test_a_checkpoint_runs_a_primitive_that_is_only_evaluated():

@@ -416,6 +416,15 @@ def test_shards_that_do_not_fit_are_refused_in_jaxs_words(name):
     assert refusal(minijax) == refusal(jax)
 
 
+def test_shards_of_keys_make_an_array_of_keys():
+    keys = minijax.random.split(minijax.random.key(0), 4)
+    device = minijax.sharding.SingleDeviceSharding(minijax.devices()[0])
+    for made in (minijax.make_array_from_callback((4,), device, lambda i: keys[i]),
+                 minijax.make_array_from_single_device_arrays((4,), device, [keys])):
+        assert made.dtype == keys.dtype and made.unsafe_buffer_pointer()
+        assert minijax.random.key_data(made).tolist() == minijax.random.key_data(keys).tolist()
+
+
 def test_local_data_may_lie_on_a_device():
     device = minijax.devices()[0]
     found = minijax.make_array_from_process_local_data(device, {"a": np.arange(4)}, (4,))["a"]

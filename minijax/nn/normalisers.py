@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, errors, lax, numpy as jnp
+from minijax import config, dtypes, errors, lax, numpy as jnp
 from minijax.core import Array
+from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      check_promotion, promote_dtypes_inexact, promote_shapes,
                                      static_axes, static_index)
@@ -37,9 +38,25 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
     """
     # JAX: jitted, and the maximum starts from -inf.
     [x] = promote_dtypes_inexact(as_array("softmax", x))
+    flag = config.flags.get("softmax_custom_jvp")  # absent as long as no program names it
+    return (_softmax_by_result if flag and flag.value else _softmax)(x, axis, where)
+
+
+def _softmax(x: Any, axis: Axes, where: ArrayLike | None) -> Any:
     powers = jnp.exp(_shifted(x, axis, where))
     result = powers / jnp.sum(powers, axis, where=where, keepdims=True)
     return result if where is None else jnp.where(where, result, 0)
+
+
+_softmax_by_result = custom_jvp(_softmax, nondiff_argnums=(1,))
+
+
+@_softmax_by_result.defjvp
+def _softmax_jvp(axis: Axes, primals: tuple, tangents: tuple) -> tuple:
+    x, where = primals
+    y = _softmax_by_result(x, axis, where)
+    mean = jnp.sum(y * tangents[0], axis, where=where, keepdims=True)
+    return y, y * (tangents[0] - mean)
 
 
 def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:

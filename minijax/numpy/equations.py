@@ -287,10 +287,9 @@ def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
     a = convert(symmetrized(a) if hermitian else a, a.dtype)  # never weak
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
-    if rtol is None:
-        rtol = rcond if rcond is not None else 10 * max(m, n) * dtypes.finfo(a.dtype).eps
-    check_promotion(a, rtol)
-    return _pinv(a, as_array("pinv", rtol))
+    rtol, eps = rcond if rtol is None else rtol, dtypes.finfo(a.dtype).eps
+    check_promotion(eps, rtol)  # with the singular values
+    return _pinv(a, as_array("pinv", 10 * max(m, n) * eps if rtol is None else rtol))
 
 
 @custom_jvp

@@ -162,6 +162,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     >>> rfft(np.array([1., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
+    _check_one_axis("rfft", axis)
     return _transform("rfft", FftType.RFFT, a, n, axis, norm)
 
 
@@ -183,6 +184,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     >>> irfft(np.array([4., 0., 0.]))
     Array([1., 1., 1., 1.], dtype=float32)
     """
+    _check_one_axis("irfft", axis)
     return _transform("irfft", FftType.IRFFT, a, n, axis, norm)
 
 

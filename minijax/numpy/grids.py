@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
+from minijax import config, core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import creation, diagonals
 from minijax.numpy.arguments import (ArrayLike, as_arrays, check_promotion, choose, convert,
@@ -45,9 +45,12 @@ class _MeshGrid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _slice_values(self.name, key)
-        rows = promote_dtypes(*(_slice_values(self.name, part) for part in key))
+        rows = [_slice_values(self.name, part) for part in key]
+        with config.numpy_dtype_promotion("standard"):  # the user names no dtypes
+            rows = promote_dtypes(*rows) if rows else rows
         coordinates = diagonals.meshgrid(*rows, sparse=self.sparse, indexing="ij")
-        return coordinates if self.sparse else lax.stack(coordinates)
+        return coordinates if self.sparse else (
+            lax.stack(coordinates) if rows else creation.zeros(0, int))
 
 
 mgrid, ogrid = _MeshGrid("mgrid", False), _MeshGrid("ogrid", True)

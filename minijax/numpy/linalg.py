@@ -83,11 +83,25 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     """The product of several matrices, in the order of least work; first and last may be vectors.
 
+    Raises:
+      ValueError: for no arrays, or those that do not fit.
+
     >>> import numpy as np
     >>> multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))]).shape
     (2, 1)
     """
     arrays = as_arrays("multi_dot", *arrays)
+    shapes = [x.shape for x in arrays]
+    if not arrays:
+        raise ValueError("multi_dot requires at least two arrays; got len(arrays)=0")
+    if not all(k in (0, len(arrays) - 1) and x.ndim == 1 or x.ndim == 2
+               for k, x in enumerate(arrays)):
+        raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the "
+                         "first and last array which may be 1 or 2 dimensional. Got array shapes "
+                         f"{shapes}")
+    if any(x[-1] != y[0] for x, y in itertools.pairwise(shapes)):
+        raise ValueError("multi_dot: last dimension of each array must match first dimension of "
+                         f"following array. Got array shapes {shapes}")
     axes = [[k, k + 1][:x.ndim] if k else [0, 1][-x.ndim:] for k, x in enumerate(arrays)]
     _check_promotion(*arrays)
     return contractions.einsum(*itertools.chain(*zip(arrays, axes, strict=True)),

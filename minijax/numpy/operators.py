@@ -427,7 +427,8 @@ class _Methods:
         """The address of its numbers."""
         if len(self.devices()) > 1:
             raise ValueError("unsafe_buffer_pointer() is supported only for unsharded arrays.")
-        return display.numbers_of(self).ctypes.data
+        address: int = self._buffer.ctypes.data
+        return address
 
     def is_deleted(self: Any) -> bool:
         """Whether the buffer was donated, or deleted."""

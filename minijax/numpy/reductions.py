@@ -68,7 +68,7 @@ def _reduction_axes(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
 
 def _mean_axes(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | str, ...]:
     """The axes of a mean, which without a mask are looked up in the shape first."""
-    if where is None:
+    if _where_mask(name, where) is None:
         check_axis_index(*(axis if isinstance(axis, (tuple, list)) else (axis,)), ndim=a.ndim)
     return _reduction_axes(name, a, axis)
 
@@ -348,6 +348,7 @@ def std(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     >>> std(np.array([1, 3]))
     Array(1., dtype=float32)
     """
+    where = _where_mask("std", where)
     return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
                         correction=correction))
 

@@ -21,11 +21,11 @@ from minijax.numpy.joining import concatenate
 from minijax.numpy.unary import abs
 
 
-def _rows(x: Any, rowvar: bool) -> Any:
-    """The quantities as rows of a matrix."""
+def _rows(x: Any, rowvar: bool, is_second: bool) -> Any:
+    """The quantities as rows of a matrix; one row of more quantities stays, as in NumPy."""
     if x.ndim < 2:
         return lax.reshape(x, (1, x.size))
-    return x if rowvar or x.shape[0] == 1 else lax.transpose(x, (1, 0))
+    return x if rowvar or is_second and x.shape[0] == 1 else lax.transpose(x, (1, 0))
 
 
 def _weights(kind: str, values: ArrayLike, count: int) -> Any:
@@ -70,7 +70,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     for name, quantity in (("m", m), ("y", y)):
         if quantity is not None and np.ndim(quantity) > 2:
             raise ValueError(f"{name} has more than 2 dimensions")
-    parts = [_rows(x, rowvar) for x in observations]
+    parts = [_rows(x, rowvar, k == 1) for k, x in enumerate(observations)]
     if parts[0].shape[0] == 0:
         return lax.full((0, 0), 0, dtypes.default_float_dtype())
     x: Any = concatenate(parts) if len(parts) > 1 else parts[0]

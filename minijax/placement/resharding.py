@@ -403,7 +403,8 @@ def _assembled(shape: tuple, sharding: Any, parts: list[tuple[Index, Any]], dtyp
             raise ValueError(
                 f"Expected shard shape {block} doesn't match the single device array shape "
                 f"{np.shape(part)}. Shape of Array is {aval.str_short()} with sharding {sharding}")
-    blocks = {str(index): np.array(core.as_value(part)._buffer, dtype) for index, part in parts}
+    stored = core.physical_aval(aval).dtype
+    blocks = {str(index): np.array(core.as_value(part)._buffer, stored) for index, part in parts}
     here = sharding.addressable_devices_indices_map(shape)
     return Primitive.eager_dispatch.from_blocks(
         {device.rank: blocks[str(index)] for device, index in here.items()}, aval, sharding)

@@ -18,7 +18,7 @@ from minijax.primitives import ad_util, algebra, comparison, convert, families
 from minijax.primitives.axes import Outs, Shape, canonical_shape, check_sizes, refuse, replaced
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.joining import concatenate, stack, unstack
-from minijax.primitives.keys import as_words, check_count, paired
+from minijax.primitives.keys import as_words, paired
 from minijax.primitives.threefry import philox4x32, threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import index_leading, part, slice_in_dim
@@ -96,6 +96,8 @@ def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_shardin
     after = stack([*words[:2], *_plus(ad_util.filled(count, words[2]), words[2:])])
     new = after if key.dtype == np.uint32 else as_words(reshape(after, (2, 2)), 64)
     draw = _by_threefry if algorithm == RandomAlgorithm.RNG_THREE_FRY else _by_philox
+    refuse((count > 2**32, "rng_bit_generator encrypts at most 2**32 numbers in a call, not "
+                           f"{count}: draw in pieces"))
     bits = draw(words, iota(np.uint32, count), shape, dtype.itemsize == 8)
     return [new, convert.converted(bits, dtype, False)]
 
@@ -109,7 +111,6 @@ def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_
             "rng_bit_generator must get a key of type u32[4] or u64[2], "
             f"got {key.str_short(True)}"))
     check_sizes("rng_bit_generator", "shape", shape)
-    check_count(_blocks(shape, dtype, algorithm))
     return [key, ShapedArray(shape, dtype)]
 
 

@@ -18,13 +18,13 @@ from minijax.primitives.axes import Shape, check_sizes, refuse
 from minijax.primitives.ad_util import batch_elementwise, batch_in_front, broadcast_at, filled
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.threefry import threefry2x32
-from minijax.primitives.shape import broadcast, expand_dims, iota, reshape
+from minijax.primitives.shape import broadcast, expand_dims, iota, iota_p, reshape
 from minijax.primitives.joining import concatenate, split
 from minijax.primitives.slicing import index_in_dim, slice_in_dim
 from minijax.primitives.slots import layout
 
 TypeRule = Callable[..., ShapedArray]
-MOST_WORDS = 2**32  # a key's counters are words of 32 bits
+MOST_WORDS = 2**32 - 1  # of one key in the original layout, whose counters have 32 bits
 
 # JAX: also holds the functions of its generators, of which here is one.
 THREEFRY = dtypes.key_dtype("threefry2x32")
@@ -45,7 +45,7 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule
     """
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         refuse(("impl" not in params and not has_key_dtype(avals[0]),
-                f"{name} must get an array of keys, got {avals[0].str_short(True)}"))
+                f"{name} takes key array operand, got keys.dtype={avals[0].dtype!r}"))
         return [type_of(*avals, **params)]
 
     return Primitive(
@@ -109,22 +109,26 @@ def number_words(x: Array) -> tuple[Array, Array]:
     return filled(0, low), low
 
 
-def check_count(words: int) -> None:
-    """Refuse to draw more words from one key than it has counters.
-
-    Raises:
-      ValueError: for more than 2**32 words.
-    """
-    if words > MOST_WORDS:  # JAX: splits the key, or counts with two words
-        raise ValueError(f"one key yields at most {MOST_WORDS} words of random bits, but "
-                         f"{words} were requested; split the key and draw in pieces.")
-
-
 def original_words(keys: Array, count: int) -> Array:
     """Each key's first `count` words, in the original layout, along a trailing axis.
 
-    The counters 0, 1, … are encrypted in pairs, the first half of them with the second; an odd
-    count is filled up with a counter 0.
+    Where a key has not as many counters, it is split into one for each block of them.
+    """
+    blocks, rest = divmod(count, MOST_WORDS)
+    if not blocks:
+        return _encrypted_counters(keys, count)
+    front = keys.shape[:-1]
+    each = reshape(original_words(keys, 2 * (blocks + 1)), (*front, blocks + 1, 2))
+    full, last = split(each, (blocks, 1), -2)
+    drawn = reshape(_encrypted_counters(full, MOST_WORDS), (*front, blocks * MOST_WORDS))
+    return concatenate([drawn, _encrypted_counters(reshape(last, (*front, 2)), rest)],
+                       len(front))
+
+
+def _encrypted_counters(keys: Array, count: int) -> Array:
+    """The counters 0, 1, … encrypted in pairs, the first half of them with the second.
+
+    An odd count is filled up with a counter 0.
     """
     half = (count + 1) // 2
     first = iota(np.uint32, half)
@@ -143,10 +147,11 @@ def partitionable_words(keys: Array, shape: Shape) -> list[Array]:
     The pair of counters is the element's row-major number, in 64 bits, so that any part of the
     array can be computed by itself.
     """
-    place = reshape(iota(np.uint32, math.prod(shape)), shape)
-    ones = (1,) * len(shape)
+    count, ones = math.prod(shape), (1,) * len(shape)
+    dtype = np.dtype(np.uint32 if count <= 2**32 else np.uint64)
+    place = reshape(iota_p.bind(dtype=dtype, shape=(count,), dimension=0), shape)
     k1, k2 = (broadcast_words(word, ones) for word in key_words(keys))
-    return threefry2x32(k1, k2, filled(0, place), place)
+    return threefry2x32(k1, k2, *number_words(place))
 
 
 # ── random_seed ──────────────────────────────────────────────────────────────────────────────
@@ -208,7 +213,6 @@ def _split(keys: Array, shape: Shape) -> Array:
 
 def _split_type(keys: ShapedArray, shape: Shape) -> ShapedArray:
     check_sizes("random_split", "shape", shape)
-    check_count(2 * math.prod(shape))
     return keys.update(shape=keys.shape + shape)
 
 
@@ -254,7 +258,6 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
 
 def _bits_type(keys: ShapedArray, bit_width: int, shape: Shape) -> ShapedArray:
     check_sizes("random_bits", "shape", shape)
-    check_count(math.prod(shape) * bit_width // 32)
     return ShapedArray(keys.shape + shape, np.dtype(f"uint{bit_width}"))
 
 

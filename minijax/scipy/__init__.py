@@ -9,7 +9,7 @@ from minijax.util import lazily
 
 if TYPE_CHECKING:
     from minijax.scipy import (cluster, fft, integrate, interpolate, linalg, ndimage, optimize,
-                               signal, sparse, special, stats)
+                               signal, sparse, spatial, special, stats)
 
 __all__ = lazily.attach(globals())
 del TYPE_CHECKING, lazily

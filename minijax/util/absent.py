@@ -68,7 +68,6 @@ INSTEAD = {
                    "change the program: jax.make_jaxpr, jax.extend.core"),
     "ffi": ("calls functions written for XLA's C interface", "call jax.pure_callback"),
     "lib": ("is jaxlib, the library of XLA", "use jax.extend.backend, or jax.__version__"),
-    "scipy.spatial": ("has rotations", "call scipy.spatial outside of jit"),
 }
 
 

@@ -85,7 +85,6 @@ send_traceback_to_runtime 'off'
 serialization_version 0
 share_binary_between_hosts False
 share_binary_between_hosts_timeout_ms 1200000
-softmax_custom_jvp False
 sort_devices_by_process_index True
 source_url_schema None
 threefry_gpu_kernel_lowering False
@@ -141,6 +140,8 @@ def _declare(table: str, is_free: bool) -> None:
         config.define(name, kind, default, "A flag of JAX that changes nothing here.")
 
 
+config.define("softmax_custom_jvp", config.boolean, False,
+              "Whether nn.softmax keeps its result alone for its derivative.", traced=True)
 config.define("allow_f16_reductions", config.boolean, True,
               "Whether float16 and bfloat16 are summed; the sums are computed in float32 here.",
               traced=True)

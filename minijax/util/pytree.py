@@ -176,7 +176,9 @@ LIST = Kind(list, lambda tree: (tree, None), lambda data, children: children,
 DICT = Kind(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children, strict=True)),
             lambda tree, keys, count: map(DictKey, keys), _show_dict)
 # One kind for all named tuples: the class itself is the node's data.
-NAMEDTUPLE = Kind(NamedTuple, lambda tree: (tree, type(tree)), lambda cls, children: cls(*children),
+# One may have a `len` of its own, so that its fields are counted in a tuple of them.
+NAMEDTUPLE = Kind(NamedTuple, lambda tree: (tuple(iter(tree)), type(tree)),
+                  lambda cls, children: cls(*children),
                   lambda tree, cls, count: map(GetAttrKey, cls._fields), _show_namedtuple)
 
 

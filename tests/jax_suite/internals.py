@@ -15,11 +15,12 @@ import ml_dtypes
 import numpy as np
 
 from minijax import (config, core, dtypes, effects_barrier, lax, numpy as jnp,
-                     make_array_from_single_device_arrays)
+                     make_array_from_single_device_arrays, random)
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.extend import backend
 from minijax.placement import named_sharding
 from minijax.primitives import convert
+from minijax.primitives.keys import random_unwrap_p
 from minijax.transforms import jacobians
 from tests.jax_suite import stand_ins
 
@@ -47,6 +48,17 @@ def split_list(items: Any, sizes: Any) -> list[list]:
     """A list cut into lists of these sizes and the rest."""
     ends = [0, *itertools.accumulate(sizes), len(items)]
     return [list(items[start:end]) for start, end in itertools.pairwise(ends)]
+
+
+def subvals(items: Any, replaced: Any) -> tuple:
+    """Items, those at some places replaced."""
+    return tuple({**dict(enumerate(items)), **dict(replaced)}.values())
+
+
+def unzip3(triples: Any) -> tuple[tuple, ...]:
+    """The first, the second and the third items of triples."""
+    rows = list(triples)
+    return tuple(tuple(row[i] for row in rows) for i in range(3))
 
 
 def unzip2(pairs: Any) -> tuple[tuple, tuple]:
@@ -143,6 +155,22 @@ class ArrayImpl(core.ArrayImpl, metaclass=AnyArray):
         return make_array_from_single_device_arrays(aval.shape, sharding, arrays, dtype=aval.dtype)
 
 
+class AnyKeys(type):
+    """The class of JAX's class of arrays of keys: every array of ours with such a dtype is one."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return dtypes.is_key(getattr(x, "dtype", None))
+
+
+class PRNGKeyArray(metaclass=AnyKeys):
+    """JAX's class of arrays of keys."""
+
+
+# What JAX's tests ask of arrays of keys: the generator, which is their dtype, and their words.
+core.ArrayImpl._impl = property(lambda x: x.dtype)  # type: ignore[attr-defined]
+core.ArrayImpl._base_array = property(random.key_data)  # type: ignore[attr-defined]
+dtypes.KeyType.key_shape = property(lambda x: x.shape)  # type: ignore[attr-defined]
+
 # What JAX's tests ask of arrays: the values of a live one, and of a deleted one nothing.
 for _name, _get in {
         "_value": np.asarray, "_npy_value": lambda x: None, "_arrays": lambda x: None,
@@ -207,6 +235,12 @@ INTERNALS: dict[str, Any] = {
     "lax.lax._convert_element_type": convert_element_type,
     "lax.parallel.pargmax": first_of(lax.pmax), "lax.parallel.pargmin": first_of(lax.pmin),
     "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
+    "util.unzip3": unzip3, "util.subvals": subvals, "lax.lax.asarray": jnp.asarray,
+    "numpy.util.promote_dtypes_complex": lambda *xs: [
+        jnp.asarray(x, np.result_type(*(x.dtype for x in xs), np.complex64)) for x in xs],
+    "dtypes.default_types": {kind: functools.partial(dtypes.canonicalize_dtype, name)
+                             for kind, name in zip("biufc", (
+                                 "bool", "int64", "uint64", "float64", "complex128"), strict=True)},
     "deprecations.is_accelerated": _no,
     "xla_bridge.get_backend": get_backend,
     "xla_bridge.num_cpu_devices": config.num_cpu_devices,
@@ -217,6 +251,11 @@ INTERNALS: dict[str, Any] = {
     "dtypes.python_scalar_types_to_dtypes": {
         bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),
         complex: np.dtype("complex128")},
+    "random.prng.PRNGKeyArray": PRNGKeyArray, "random.prng.KeyTy": dtypes.KeyType,
+    "random.prng.random_wrap": lambda words, impl: random.wrap_key_data(words, impl=impl),
+    "random.prng.random_unwrap": random_unwrap_p.bind,
+    "random.prng.random_bits": lambda key, bit_width, shape: random.bits(
+        key, shape, f"uint{bit_width}"),
     "random.prng.prngs": {x: dtypes.key_dtype(x) for x in config.GENERATORS},
     "numpy.indexing.rewriting_take": stand_ins.Missing("numpy.indexing.rewriting_take"),
     "compilation_cache._cache": None,

@@ -6,10 +6,12 @@ import pytest
 import minijax.numpy as jnp
 
 
-@pytest.mark.parametrize("key", [np.s_[0:3], np.s_[:3, 1:4], np.s_[0:1:3j, 0:4:2]], ids=str)
+@pytest.mark.parametrize("key", [np.s_[()], np.s_[:4,], np.s_[0:3], np.s_[:3, 1:4],
+                                 np.s_[0:1:3j, 0:4:2]], ids=str)
 @pytest.mark.parametrize("name", ["mgrid", "ogrid"])
 def test_grids_are_numpys(name, key):
     ours, theirs = getattr(jnp, name)[key], getattr(np, name)[key]
+    assert name == "ogrid" or ours.shape == theirs.shape
     for x, y in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(x, y)
 

@@ -139,7 +139,7 @@ def test_keys_are_wrapped_and_unwrapped_without_a_change():
 def test_what_wants_keys_refuses_words(primitive):
     params = {random_split_p: {"shape": (2,)},
               random_bits_p: {"shape": (), "bit_width": 32}}.get(primitive, {})
-    with pytest.raises(TypeError, match="must get an array of keys, got u32"):
+    with pytest.raises(TypeError, match="takes key array operand, got keys.dtype=dtype"):
         primitive.bind(np.uint32([0, 0]), **params)
 
 
@@ -154,12 +154,6 @@ def test_a_negative_shape_is_refused():
         random_split_p.bind(typed([0, 0]), shape=(-1,))
     with pytest.raises(TypeError, match="nonnegative"):
         random_bits_p.bind(typed([0, 0]), bit_width=32, shape=(-1,))
-
-
-def test_a_key_does_not_give_more_words_than_it_has_counters_for():
-    with pytest.raises(ValueError, match="split the key"):
-        minijax.jit(lambda k: random_bits_p.bind(k, bit_width=32, shape=(2**17, 2**16))
-                    ).lower(typed([0, 0]))
 
 
 @pytest.mark.parametrize("primitive", ALL, ids=str)

@@ -8,6 +8,8 @@ import pytest
 
 import minijax
 from minijax import config, random
+from minijax.primitives.keys import original_words
+from minijax.primitives.threefry import threefry2x32
 
 
 def data(key):
@@ -282,3 +284,28 @@ def test_programs_over_keys_read_as_in_jax():
     raw = str(minijax.make_jaxpr(random.split)(random.PRNGKey(0)))
     assert "random_wrap[impl=fry]" in raw
     assert "u32[2,2] = random_unwrap" in raw
+
+
+def test_more_words_than_a_key_has_counters_are_drawn_in_blocks_from_keys_of_their_own(monkeypatch):
+    keys = random.key_data(random.split(random.key(3), 2))
+    drawn = [np.asarray(original_words(key, n)) for key, n in zip(
+        np.moveaxis(np.asarray(original_words(keys, 6)).reshape(2, 3, 2), 1, 0), (7, 7, 2),
+        strict=True)]
+    monkeypatch.setattr("minijax.primitives.keys.MOST_WORDS", 7)
+    np.testing.assert_array_equal(original_words(keys, 16), np.concatenate(drawn, 1))
+
+
+@pytest.mark.parametrize("partitionable", [False, True])
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_large_arrays_of_random_numbers_have_a_type(impl, partitionable):
+    with config.threefry_partitionable(partitionable):
+        draw = minijax.jit(lambda key: random.normal(key, (10**12,)))
+        assert draw.eval_shape(random.key(0, impl=impl)).shape == (10**12,)
+        draw.lower(random.key(0, impl=impl))
+
+
+def test_the_counters_of_large_arrays_have_two_words():
+    large = minijax.jit(lambda key: random.bits(key, (2**32 + 6,))[-1])
+    with config.threefry_partitionable(True):
+        first, second = threefry2x32(np.uint32(0), np.uint32(3), np.uint32(1), np.uint32(5))
+        assert large(random.key(3)) == first ^ second
