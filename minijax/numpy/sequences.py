@@ -18,9 +18,9 @@ from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy import arithmetic, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axes, canonical_axis, check_axis_index, choose,
-                                     convert, promote_dtypes, promote_dtypes_inexact, promoted,
-                                     public)
+                                     canonical_axes, canonical_axis, check_axis_index,
+                                     check_promotion, choose, convert, promote_dtypes,
+                                     promote_dtypes_inexact, promoted, public)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import replaced
 
@@ -153,6 +153,7 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
     x, xp, *periods = promoted("interp", promote_dtypes_inexact, x, xp,
                                *(() if period is None else (period,)))
     [fp] = promoted("interp", promote_dtypes_inexact, fp)
+    check_promotion(x, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if periods:
