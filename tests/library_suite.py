@@ -2,7 +2,8 @@
 
 The files are in a checkout of the library's repository, at the version that is installed; each runs
 through `minijax.as_jax` in a process of its own.  It prints what `tests.jax_suite` prints; with
-`--beside-jax` the cases that fail run on JAX, too, and those that fail there are left out.
+`--beside-jax` the cases that fail or are skipped run on JAX, too; those that do not pass there are
+left out.
 `--share` draws that share of the cases at random; of a file that takes longer than
 `LIBRARY_SUITE_SECONDS` those count that came first.  It is a tool, no part of `make test`.
 """
@@ -69,16 +70,17 @@ def main() -> None:
     parser.add_argument("-v", action="store_true", help="show what pytest prints")
     arguments = parser.parse_args()
     options = ["-k", arguments.k] if arguments.k else []
+    share = {"JAX_SUITE_SHARE": arguments.share}
     print(HEAD)
     for path in itertools.chain.from_iterable(map(files, arguments.paths)):
-        ours = outcomes(path, "minijax", options, {"JAX_SUITE_SHARE": arguments.share},
-                        arguments.v)
-        failed = [case for case, (outcome, _) in ours.items() if outcome == "failed"]
+        ours = outcomes(path, "minijax", options, share, arguments.v)
+        failed = [case for case, (outcome, _) in ours.items() if outcome in ("failed", "skipped")]
         theirs = None
         if arguments.beside_jax:
             theirs = dict.fromkeys(ours, ("passed", "")) | dict.fromkeys(failed, ("", ""))
-            theirs |= outcomes(path, "jax", options, {"JAX_SUITE_CASES": "\n".join(failed)},
-                               False) if failed else {}
+            if failed or not ours:  # nothing runs of a file that cannot be imported
+                theirs |= outcomes(path, "jax", options, {
+                    "JAX_SUITE_CASES": "\n".join(failed)} if failed else share, False)
         told(path.stem, ours, theirs, arguments.report)
 
 
