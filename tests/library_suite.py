@@ -2,10 +2,10 @@
 
 The files are in a checkout of the library's repository, at the version that is installed; each runs
 through `minijax.as_jax` in a process of its own.  It prints what `tests.jax_suite` prints; with
-`--beside-jax` the cases that fail or are skipped run on JAX, too; those that do not pass there are
-left out.
-`--share` draws that share of the cases at random; of a file that takes longer than
-`LIBRARY_SUITE_SECONDS` those count that came first.  It is a tool, no part of `make test`.
+`--beside-jax` the cases that fail or are skipped run on JAX, too, and those that do not pass there
+are left out.  `--share` draws that share of the cases at random (`0.2-0.4` others than `0.2`); of a
+file that takes longer than `LIBRARY_SUITE_SECONDS` those count that came first.  It is a tool, no
+part of `make test`.
 """
 
 from __future__ import annotations
