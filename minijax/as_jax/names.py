@@ -69,7 +69,6 @@ jax._src.api_util.infer_argnums_and_argnames  as_jax.internals.infer_argnums_and
 jax._src.compiler.backend_compile_and_load  as_jax.internals.backend_compile_and_load  Chex
 jax._src.core.Trace                      as_jax.traces.Trace                  Quax
 jax._src.core.TraceTag                   extend.core.TraceTag                 Quax
-jax._src.core.Tracer                     as_jax.traces.Tracer                 Quax
 jax._src.core.jaxpr_as_fun               core.jaxpr.jaxpr_as_fun                   Quax
 jax._src.core.set_current_trace          extend.core.set_current_trace        Quax
 jax._src.core.take_current_trace         extend.core.take_current_trace       Quax

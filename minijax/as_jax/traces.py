@@ -29,6 +29,7 @@ class Trace(core.Trace):
     def __init__(self) -> None:
         super().__init__(core.Level(self.parent_trace), self.parent_trace)
         self.ground = self.parent_trace
+        self.level.trace = self  # type: ignore[attr-defined]
 
     def __init_subclass__(cls) -> None:
         process = cls.process_primitive
@@ -50,23 +51,13 @@ class Trace(core.Trace):
         return x
 
 
-class _AnyTracer(type(core.Tracer)):  # type: ignore[misc]
-    def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, core.Tracer) if cls is Tracer else super().__instancecheck__(x)
+def _set_trace(tracer: core.Tracer, trace: Trace) -> None:
+    tracer.level, tracer.frames = trace.level, ()
 
 
-class Tracer(core.Tracer, metaclass=_AnyTracer):
-    """What a library's tracer inherits from: it sets its `_trace`, and has an `aval`."""
-
-    __slots__ = ("__dict__", "trace")
-
-    @property
-    def _trace(self) -> Trace:
-        return self.trace
-
-    @_trace.setter
-    def _trace(self, trace: Trace) -> None:
-        self.trace, self.level, self.frames = trace, trace.level, ()
+# A library's tracer is not initialised: it sets its `_trace`, and has an `aval`.
+core.Tracer._trace = property(
+    lambda tracer: tracer.level.trace, _set_trace)
 
 
 def _bind_with_trace(primitive: core.Primitive, trace: core.Trace, args: Sequence[Any],
