@@ -27,6 +27,7 @@ from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorization import vectorize
 from minijax.primitives.linalg import adjoint, symmetrized
 from minijax.primitives.lu import solve as lax_solve
+from minijax.primitives.slots import real_dtype
 
 
 SlogdetResult = namedtuple("SlogdetResult", "sign logabsdet")
@@ -289,7 +290,7 @@ def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
     if rtol is None:
         rtol = rcond if rcond is not None else 10 * max(m, n) * dtypes.finfo(a.dtype).eps
-    check_promotion(a, rtol)
+    check_promotion(real_dtype(a.dtype).type(0), rtol)  # it is compared with singular values
     return _pinv(a, as_array("pinv", rtol))
 
 
@@ -401,6 +402,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
     if b.ndim not in (1, 2):
         raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+    check_promotion(real_dtype(a.dtype).type(0), rcond)
     sides = b if b.ndim == 2 else b[:, None]
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
