@@ -76,6 +76,7 @@ jax._src.core.trace_state_clean          extend.core.trace_state_clean        Nu
 jax._src.dispatch.apply_primitive        extend.rules.apply_primitive         tutorials
 jax._src.dispatch.wait_for_tokens        as_jax.internals.wait_for_tokens     Equinox
 jax._src.dtypes.ExtendedDType            as_jax.internals.ExtendedDType       Flax
+jax._src.interpreters.ad.CustomVJPException  errors.UnexpectedTracerError       Diffrax
 jax._src.interpreters.pxla.global_result_handlers  as_jax.internals.result_handlers  Flax
 jax._src.linear_util                     extend.linear_util                   Quax
 jax._src.literals.TypedComplex           as_jax.internals.TypedComplex        Quax
