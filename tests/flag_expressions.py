@@ -76,7 +76,8 @@ OTHERS = {
         for x in "van" for more in ("", ",mode='clip'")),
     # the first are of two dtypes, which some functions promote, and some convert
     "numpy": """place(v,v>.5,n,inplace=False) interp(v,v,n) interp(v,n,v)
-        interp(v,v,v.astype(complex)) histogram(v,3,weights=n) piecewise(v,[v>.5],[lambda_x:x,lambda_x:x.astype(int)])
+        interp(v,v,v.astype(complex)) histogram(v,3,weights=n)
+        piecewise(v,[v>.5],[lambda_x:x,lambda_x:x.astype(int)])
         array_equal(v,n) corrcoef(v,n) cov(v,n) cov(v,aweights=n)
         quantile(v,v,weights=n,method='inverted_cdf') r_[v,n] linspace(v[0],n[1],3)
         arange(v[0],n[2]) logspace(v[0],n[1],3) cov(w) cov(i) cov(v,v) cov(w,fweights=n+1)

@@ -2,9 +2,11 @@
 
 The files are in a checkout of the library's repository, at the version that is installed; each runs
 through `minijax.as_jax` in a process of its own.  It prints what `tests.jax_suite` prints; with
-`--beside-jax` the cases that fail run on JAX, too, and those that fail there are left out.
-`--share` draws that share of the cases at random; of a file that takes longer than
-`LIBRARY_SUITE_SECONDS` those count that came first.  It is a tool, no part of `make test`.
+`--beside-jax` the cases that fail or are skipped run on JAX, too, and those that do not pass there
+are left out.  `--share` draws that share of the cases at random (`0.2-0.4` others than `0.2`); of a
+file that takes longer than `LIBRARY_SUITE_SECONDS` those count that came first.  Why what fails
+fails is in `jax_suite/reasons.toml`, by the names of repository and file.  It is a tool, no part of
+`make test`.
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.jax_suite.__main__ import HEAD, ROOT, Outcomes, told
+from tests.jax_suite.__main__ import HEAD, ROOT, Outcomes, told, with_reasons
 
 SECONDS = float(os.environ.get("LIBRARY_SUITE_SECONDS", "3600"))  # for one file
+
+
+def checkout_of(path: Path) -> Path:
+    """The folder of the library's repository."""
+    return next(x for x in path.resolve().parents if (x / "pyproject.toml").exists())
 
 
 def outcomes(path: Path, on: str, options: list[str], drawn: dict[str, str], verbose: bool
              ) -> Outcomes:
     """Run one file of tests, from its checkout: the cases that the plugin's variables draw."""
-    checkout = next(x for x in path.parents if (x / "pyproject.toml").exists())
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "outcomes"
         file.touch()
@@ -41,9 +47,9 @@ def outcomes(path: Path, on: str, options: list[str], drawn: dict[str, str], ver
         command = [
             sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
             *(["-p", "minijax.as_jax"] if on == "minijax" else []), "-p", "plugin",
-            *([] if verbose else ["--tb=short"]), *options, str(path)]
+            *([] if verbose else ["--tb=short"]), *options, str(path.resolve())]
         try:
-            run = subprocess.run(command, cwd=checkout, env=environment, text=True,
+            run = subprocess.run(command, cwd=checkout_of(path), env=environment, text=True,
                                  capture_output=not verbose, timeout=SECONDS)
             if run.returncode not in (0, 1, 5) and not verbose:
                 print(run.stdout[-2000:], run.stderr[-2000:])
@@ -69,16 +75,18 @@ def main() -> None:
     parser.add_argument("-v", action="store_true", help="show what pytest prints")
     arguments = parser.parse_args()
     options = ["-k", arguments.k] if arguments.k else []
+    share = {"JAX_SUITE_SHARE": arguments.share}
     print(HEAD)
     for path in itertools.chain.from_iterable(map(files, arguments.paths)):
-        ours = outcomes(path, "minijax", options, {"JAX_SUITE_SHARE": arguments.share},
-                        arguments.v)
-        failed = [case for case, (outcome, _) in ours.items() if outcome == "failed"]
+        ours = outcomes(path, "minijax", options, share, arguments.v)
+        failed = [case for case, (outcome, _) in ours.items() if outcome in ("failed", "skipped")]
         theirs = None
         if arguments.beside_jax:
             theirs = dict.fromkeys(ours, ("passed", "")) | dict.fromkeys(failed, ("", ""))
-            theirs |= outcomes(path, "jax", options, {"JAX_SUITE_CASES": "\n".join(failed)},
-                               False) if failed else {}
+            if failed or not ours:  # nothing runs of a file that cannot be imported
+                theirs |= outcomes(path, "jax", options, {
+                    "JAX_SUITE_CASES": "\n".join(failed)} if failed else share, False)
+        ours = with_reasons(f"{checkout_of(path).name}/{path.stem}", ours)
         told(path.stem, ours, theirs, arguments.report)
 
 

@@ -257,3 +257,15 @@ def test_what_bind_is_given_of_an_equation_is_a_mapping_as_in_jax(lib):
     """Interpreters of equations, jaxtap's among them, hand it on as keywords."""
     [eqn] = lib.make_jaxpr(lambda x: lib.lax.reduce_sum(x, axes=(0,)))(np.ones(3)).eqns
     assert eqn.primitive.get_bind_params(eqn.params)["axes"] == (0,)
+
+
+@pytest.mark.parametrize("lib", [minijax, jax])
+def test_a_function_with_a_rule_of_its_own_is_bound_by_its_subfunctions(lib):
+    """Equinox calls the first; other interpreters bind them, and the rule is kept."""
+    f = lib.custom_jvp(lambda x: x * 2)
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * 7))
+    [eqn] = lib.make_jaxpr(f)(1.0).eqns
+    params = eqn.primitive.get_bind_params(eqn.params)
+    assert params["subfuns"][0].call_wrapped(lib.numpy.float32(3.0)) == [6.0]
+    for transformed in (lib.grad, lambda f: lib.jit(lib.grad(f))):
+        assert transformed(lambda x: eqn.primitive.bind(x, **params)[0])(3.0) == 7.0

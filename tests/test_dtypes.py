@@ -324,3 +324,13 @@ def test_results_have_jaxs_types_where_64_bits_are_enabled(name):
             return [(str(x.dtype), x.shape, getattr(x, "weak_type", False))
                     for x in jax.tree.leaves(WIDE[name](lib))]
     assert found(minijax) == found(jax)
+
+
+@pytest.mark.parametrize("lib", [minijax, jax])
+def test_a_tracer_is_a_dtype_without_a_warning_and_an_array_with_one(lib):
+    """Equinox asks NumPy for the dtype of what it traces, under errors for warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lib.jit(lambda x: x.astype(np.dtype(x)))(1.0)
+    with pytest.warns(DeprecationWarning, match="use dtype=arr.dtype"):
+        np.zeros(1, dtype=lib.numpy.ones(1))

@@ -155,6 +155,8 @@ jax.shard_map(double, mesh=auto, in_specs=P('x', 'y'), out_specs=P('x'), axis_na
 set(jax.set_mesh(mesh)) if 0 else inside(mesh, lambda: jax.sharding.get_mesh())
 inside(mesh, lambda: (jnp.zeros(8, out_sharding=P('x')).sharding, jax.reshard(X, P('y')).sharding))
 inside(mesh, lambda: jax.jit(lambda x: x, out_shardings=P('x'))(X).sharding)
+inside(mesh, lambda: e.at[jnp.arange(4)].get(out_sharding=P('x')).sharding)
+inside(mesh, lambda: jnp.ones((4, 2)).at[jnp.arange(2)].set(2., out_sharding=P('x')).sharding)
 inside(line, lambda: jax.shard_map(double, out_specs=P('i'))(jax.reshard(X, P('i'))))
 inside(line, lambda: jax.smap(double, in_axes=0, out_axes=0, axis_name='i')(jax.reshard(X, P('i'))))
 thrice(jax.jit(lambda x: lax.with_sharding_constraint(x, rows) + 1), X)

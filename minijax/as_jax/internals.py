@@ -51,6 +51,14 @@ class TypedInt(int):
         return int(self), self.dtype  # type: ignore[attr-defined]
 
 
+class TypedFloat(float):
+    """JAX's floats of a dtype, likewise; nothing is an instance."""
+
+
+class TypedComplex(complex):
+    """JAX's complex numbers of a dtype, likewise; nothing is an instance."""
+
+
 class ExtendedDType:
     """A dtype of one's own: Flax declares one of 8 bits, which no array here may have."""
 

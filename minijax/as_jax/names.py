@@ -67,6 +67,7 @@ jax.interpreters.xla.canonicalize_dtype_handlers  extend.rules.canonicalize_dtyp
 jax._src.ad_util.stop_gradient_p         primitives.convert.stop_gradient_p   Lineax
 jax._src.api_util.infer_argnums_and_argnames  as_jax.internals.infer_argnums_and_argnames  e3nn-jax
 jax._src.compiler.backend_compile_and_load  as_jax.internals.backend_compile_and_load  Chex
+jax._src.core.Trace                      as_jax.traces.Trace                  Quax
 jax._src.core.TraceTag                   extend.core.TraceTag                 Quax
 jax._src.core.jaxpr_as_fun               core.jaxpr.jaxpr_as_fun                   Quax
 jax._src.core.set_current_trace          extend.core.set_current_trace        Quax
@@ -75,8 +76,11 @@ jax._src.core.trace_state_clean          extend.core.trace_state_clean        Nu
 jax._src.dispatch.apply_primitive        extend.rules.apply_primitive         tutorials
 jax._src.dispatch.wait_for_tokens        as_jax.internals.wait_for_tokens     Equinox
 jax._src.dtypes.ExtendedDType            as_jax.internals.ExtendedDType       Flax
+jax._src.interpreters.ad.CustomVJPException  errors.UnexpectedTracerError       Diffrax
 jax._src.interpreters.pxla.global_result_handlers  as_jax.internals.result_handlers  Flax
 jax._src.linear_util                     extend.linear_util                   Quax
+jax._src.literals.TypedComplex           as_jax.internals.TypedComplex        Quax
+jax._src.literals.TypedFloat             as_jax.internals.TypedFloat          Quax
 jax._src.literals.TypedInt               as_jax.internals.TypedInt            Quax
 jax._src.literals.TypedNdArray           as_jax.internals.TypedNdArray        Equinox
 jax._src.pjit.jit_p                      transforms.compiled.jit_p          Quax, JAXNS

@@ -52,6 +52,8 @@ class Rule:
     def __call__(self, *args: Any) -> list:
         return self.call(*args)
 
+    call_wrapped = __call__  # as interpreters of equations call it
+
     def with_call(self, call: Callable[..., list]) -> Rule:
         """A rule of the same names that calls another function."""
         return Rule(call, self.names)
@@ -70,6 +72,17 @@ def _call_user_rule(rule: Callable, *args: Any) -> Any:
 
 class CustomPrimitive(Primitive):
     """Binds Python functions; where the call is staged, the primal function becomes a program."""
+
+    def get_bind_params(self, params: Params) -> Params:
+        """The name, and as `subfuns` the function and its rule."""
+        function = Rule(jaxpr_as_fun(params["call_jaxpr"]), {})
+        return {"name": params["name"], "subfuns": (function, params["jvp"])}
+
+    def bind(self, *args: Any, subfuns: Sequence[Callable] | None = None, **params: Any) -> Any:
+        """Call a function with its rule, which an interpreter of equations passes as `subfuns`."""
+        if subfuns:
+            params |= dict(zip(("fun", "jvp"), subfuns, strict=True))
+        return super().bind(*args, **params)
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         f, args, kwargs, outputs = unflattened_call(_function(**params), args)

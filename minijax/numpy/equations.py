@@ -27,6 +27,7 @@ from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorization import vectorize
 from minijax.primitives.linalg import adjoint, symmetrized
 from minijax.primitives.lu import solve as lax_solve
+from minijax.primitives.slots import real_dtype
 
 
 SlogdetResult = namedtuple("SlogdetResult", "sign logabsdet")
@@ -400,6 +401,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
     if b.ndim not in (1, 2):
         raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+    check_promotion(real_dtype(a.dtype).type(0), rcond)
     sides = b if b.ndim == 2 else b[:, None]
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)

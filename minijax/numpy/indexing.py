@@ -22,10 +22,12 @@ from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_pl
 from minijax.numpy.vectorization import vectorize
 from minijax.primitives.gather_scatter import gather_params
 from minijax.transforms.prepared import prepared
+from minijax.util import lazily
 from minijax.util.exports import export_all
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
+_reshard = lazily.later("minijax.placement.resharding", "reshard")
 
 
 # ── Reading one window: static slices, then a dynamic slice ──────────────────────────────────
@@ -203,9 +205,18 @@ def _warn_if_unsafe(y: Array, x: Array) -> None:
         "releases this will result in an error.", FutureWarning)
 
 
-_taken = prepared(rewriting_take)
+def _resharded(fun: Callable[..., Array]) -> Callable[..., Array]:
+    """The function, with an `out_sharding` of its result."""
+    def resharded(*args: Any, out_sharding: Any = None, **options: Any) -> Array:
+        out = fun(*args, **options)
+        return out if out_sharding is None else _reshard(out, out_sharding)
+    return resharded
 
 
+_taken = _resharded(prepared(rewriting_take))
+
+
+@_resharded
 @prepared
 def _updated(scatter: str, x: Any, index: Any, values: Any, **options: Any) -> Array:
     return scatter_update(x, index, values, getattr(lax, scatter), **options)
@@ -242,7 +253,8 @@ class _IndexUpdateRef:
     """`x.at[idx]`: every method returns a new array; `x` is unchanged.
 
     All take the options of `scatter_update`: `indices_are_sorted`, `unique_indices`, `mode`,
-    `wrap_negative_indices`; `get` also takes a `fill_value`.  Where indices repeat, `add` and its
+    `wrap_negative_indices`; `get` also takes a `fill_value`, and an `out_sharding` of its result,
+    as `set` and the sums, products and extremes do.  Where indices repeat, `add` and its
     like apply every update, and `set` keeps the last value.
     """
 

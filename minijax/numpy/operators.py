@@ -166,9 +166,10 @@ class _Methods:
 
     @property
     def __numpy_dtype__(self: Any) -> np.dtype:
-        errors.warn("Implicit conversion of an array to a dtype is deprecated; rather than "
-                    "dtype=arr use dtype=arr.dtype. In the future this will result in an error.",
-                    DeprecationWarning)
+        if isinstance(self, ArrayImpl):
+            errors.warn("Implicit conversion of an array to a dtype is deprecated; rather than "
+                        "dtype=arr use dtype=arr.dtype. In the future this will result in an "
+                        "error.", DeprecationWarning)
         return self.dtype
 
     def __bool__(self: Any) -> bool:

@@ -103,20 +103,21 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
 
 class DeviceOrder:
     """How `jit` calls a function mapped over chosen devices: arrays that are sharded over devices
-    in another order are first gathered on the host.
+    in another order are first gathered on the host; one device takes what lies on any other.
     """
 
     def __init__(self, devices: tuple[device_put.Device, ...]):
         self.devices = devices
 
     def call(self, fun: Callable, args: tuple, kwargs: dict, *_: Any) -> Any:
-        """Call a function of the arguments, of which arrays in another order are gathered."""
+        """Call a function of the arguments, of which such arrays are gathered."""
         return fun(*tree_util.tree_map(self._read, (args, kwargs)))
 
     def _read(self, x: Any) -> Any:
-        is_elsewhere = is_sharded(x) and x.is_fully_addressable and (
-            x.sharding._device_assignment != self.devices[:x.sharding.num_devices])
-        return core.ArrayImpl(x._buffer, x.aval) if is_elsewhere else x
+        is_read = (x.is_fully_addressable and x.sharding._device_assignment != (
+            self.devices[:x.sharding.num_devices])) if is_sharded(x) else (
+            type(x) is core.ArrayImpl and x._committed and len(self.devices) == 1)
+        return core.ArrayImpl(x._buffer, x.aval) if is_read else x
 
 
 class Rows:

@@ -103,6 +103,51 @@ print(jax.jvp(lambda x: call(x, 3.0), (2.0,), (1.0,)), out_tree())
 print(broadcast([1, 2], jax.tree.structure((0, 0)), jax.tree.structure(([0, 0], dict(a=0)))))
 derivative = jax.linearize(lambda x: jnp.sin(x) * x, 3.0)[1]
 print(sorted(eqn.primitive.name for eqn in derivative.func.args[0].eqns))
+
+class CountTracer(core.Tracer):
+    __slots__ = ("value", "count")
+    def __init__(self, trace, value, count):
+        self._trace, self.value, self.count = trace, value, count
+    @property
+    def aval(self):
+        return jax.typeof(self.value)
+
+class CountTrace(core.Trace):
+    __slots__ = ("tag", "parent_trace")
+    def __init__(self, parent_trace, tag):
+        self.parent_trace, self.tag = parent_trace, tag
+        super().__init__()
+    def counted(self, x):
+        is_own = isinstance(x, CountTracer) and x._trace.tag is self.tag
+        return (x.value, x.count) if is_own else (x, 0)
+    def process_primitive(self, primitive, tracers, params):
+        values, counts = zip(*map(self.counted, tracers))
+        with core.set_current_trace(self.parent_trace):
+            out = primitive.bind(*values, **params)
+        return CountTracer(self, out, sum(counts) + (primitive.name == "mul"))
+    def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+        values, counts = zip(*map(self.counted, tracers))
+        outs = primitive.bind_with_trace(
+            self.parent_trace, values, tuple(map(jax.typeof, values)),
+            dict(subfuns=(fun, jvp), symbolic_zeros=symbolic_zeros))
+        return [CountTracer(self, x, sum(counts) + 10) for x in outs]
+
+def count(f, x):
+    with core.take_current_trace() as parent:
+        trace = CountTrace(parent, core.TraceTag())
+        with core.set_current_trace(trace):
+            out = trace.full_raise(f(CountTracer(trace, x, 0)))
+        return out.value, out.count
+
+triple = jax.custom_jvp(lambda x, y: x * 3)
+triple.defjvp(lambda primals, tangents: (triple(*primals), tangents[0] * 7 + tangents[1]))
+def f(x):
+    y = jax.lax.mul(triple(jax.lax.mul(x, x), jnp.float32(1.0)), x)
+    return jax.lax.broadcast_in_dim_p.bind(
+        y, shape=(2,), broadcast_dimensions=(), sharding=None)
+print(count(f, jnp.float32(2.0)), jax.grad(lambda x: count(f, x)[0][0])(jnp.float32(2.0)))
+print(jax.jit(jax.vmap(lambda x: count(f, x)[0]))(jnp.arange(3.0)), isinstance(1.0, core.Tracer),
+      jax.jit(lambda x: x * isinstance(x, core.Tracer))(2.0))
 """)
 
 

@@ -19,7 +19,8 @@ import pytest
 
 ON_MINIJAX = os.environ["JAX_SUITE_ON"] == "minijax"
 SECONDS = float(os.environ.get("JAX_SUITE_SECONDS", "60"))  # for one case
-SHARE = float(os.environ.get("JAX_SUITE_SHARE", "1"))  # of the cases, drawn at random
+# The share of the cases, drawn at random, or between which two: 0.2-0.4 are others than 0.2.
+LOW, HIGH = [0.0, *map(float, os.environ.get("JAX_SUITE_SHARE", "1").split("-"))][-2:]
 CASES = os.environ.get("JAX_SUITE_CASES", "").split("\n")  # or the names of those to run
 
 if ON_MINIJAX:
@@ -57,7 +58,7 @@ def name_of(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the cases that are named, or else the drawn share, which is the same in every run."""
     items[:] = [x for x in items if name_of(x) in CASES or (
-        CASES == [""] and zlib.crc32(x.nodeid.encode()) < SHARE * 2**32)]
+        CASES == [""] and LOW <= zlib.crc32(x.nodeid.encode()) / 2**32 < HIGH)]
 
 
 def pytest_collection_finish() -> None:

@@ -192,3 +192,13 @@ def test_one_name_of_a_tolerance_is_taken():
             lib.numpy.linalg.matrix_rank(np.eye(2), rtol=0.1, tol=0.1)
         with pytest.raises(ValueError, match="pinv: only one of rtol and rcond may be"):
             lib.numpy.linalg.pinv(np.eye(2), rtol=0.1, rcond=0.1)
+
+
+@pytest.mark.parametrize("lib", [minijax, jax])
+def test_under_the_strict_flag_a_tolerance_has_the_dtype_of_singular_values(lib):
+    a = lib.numpy.eye(2, dtype="complex64")
+    with lib.numpy_dtype_promotion("strict"):
+        assert lib.numpy.linalg.pinv(a).dtype == lib.numpy.linalg.pinv(a, np.float32(0.1)).dtype
+        for refused in (lib.numpy.linalg.pinv, lambda a, rtol: lib.numpy.linalg.lstsq(a, a, rtol)):
+            with pytest.raises(Exception, match="promotion=strict"):
+                refused(a, np.complex64(0.1))

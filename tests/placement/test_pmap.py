@@ -186,6 +186,16 @@ def test_pmap_keeps_the_name_and_can_be_lowered():
     assert "add" in minijax.pmap(model).lower(ONE).as_text("jaxpr")
 
 
+def test_one_device_takes_an_array_that_was_put_on_any(four_devices):
+    first, *_, last = minijax.devices()
+    for device, place in [(first, first), (last, first), (first, last)]:
+        mapped = minijax.pmap(lambda x: x + 1, devices=[device])(minijax.device_put(X[:1], place))
+        np.testing.assert_array_equal(mapped, X[:1] + 1)
+        assert mapped.devices() == {device}
+    with pytest.raises(ValueError, match="incompatible devices"):
+        minijax.pmap(lambda x: x, devices=[first, last])(minijax.device_put(X[:2], first))
+
+
 def test_devices_are_pretended_and_their_number_is_a_flag(four_devices):
     assert minijax.device_count() == len(minijax.local_devices()) == 4
     assert [device.id for device in minijax.devices()] == [0, 1, 2, 3]
