@@ -4,8 +4,6 @@ Builds on `named_sharding`.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/pjit.py`, `jax/_src/array.py`.
 """
 
-from __future__ import annotations
-
 import collections
 import gc
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ Builds on `primitives/keys.py` and `bit_generators.py`.  Chapter 16, *Random num
 *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import operator
