@@ -1,9 +1,7 @@
-"""Flags of JAX without effect in minijax: of XLA, of clusters, of JAX's own
-development.
+"""Flags of JAX without effect in minijax: of XLA, of clusters, of JAX's own development.
 
 Builds on `config`.  A row is JAX's default, which determines the type of a value, and flags that
-have it.
-In JAX: `jax/_src/config.py` and many other files.
+have it.  In JAX: `jax/_src/config.py` and many other files.
 """
 
 import ast
