@@ -4,8 +4,6 @@ Builds on `placement.mpi`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/distributed.py`, `jax/_src/clusters/`.
 """
 
-from __future__ import annotations
-
 import atexit
 import faulthandler
 import functools

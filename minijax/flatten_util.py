@@ -4,8 +4,6 @@ Builds on `numpy`.  Chapter 05, *Trees*.
 In JAX: `jax/_src/flatten_util.py`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -164,10 +164,6 @@ def _weights(size: int, new_size: int, scale: Any, translation: Any, method: Res
     return weights if padding else jnp.where(is_inside, weights, 0)
 
 
-def _triangle(x: Any) -> Any:
-    return jnp.maximum(0, 1 - x)
-
-
 def _lanczos(radius: float) -> Callable[[Any], Any]:
     """sinc(x), windowed by sinc(x / radius) up to the radius."""
     def kernel(x: Any) -> Any:
@@ -186,6 +182,6 @@ def _keys(a: float) -> Callable[[Any], Any]:
     return kernel
 
 
-_KERNELS = {ResizeMethod.LINEAR: _triangle, ResizeMethod.LANCZOS3: _lanczos(3.),
-            ResizeMethod.LANCZOS5: _lanczos(5.), ResizeMethod.CUBIC: _keys(-.5),
-            ResizeMethod.CUBIC_PYTORCH: _keys(-.75)}
+_KERNELS = {ResizeMethod.LINEAR: lambda x: jnp.maximum(0, 1 - x),
+            ResizeMethod.LANCZOS3: _lanczos(3.), ResizeMethod.LANCZOS5: _lanczos(5.),
+            ResizeMethod.CUBIC: _keys(-.5), ResizeMethod.CUBIC_PYTORCH: _keys(-.75)}

@@ -3,8 +3,6 @@
 It is `mpiexec` with the right flags.  In JAX: a launcher of the cluster, or one's own.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -3,8 +3,6 @@
 Builds on nothing.  In JAX: `jax/_src/monitoring.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ operation (`sharp_bits.checking`).  Builds on `config`.
 In JAX: `jax/_src/profiler.py`; there XLA records threads and devices, too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime
@@ -18,7 +16,7 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from minijax import config
 from minijax.util import lazily
@@ -88,7 +86,7 @@ class TraceAnnotation:
     def __init__(self, name: str, **kwargs: Any) -> None:
         self._name, self._details = name, kwargs
 
-    def __enter__(self) -> TraceAnnotation:
+    def __enter__(self) -> Self:
         self._start = time.perf_counter()
         return self
 

@@ -3,8 +3,6 @@
 Builds on `names`.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import importlib

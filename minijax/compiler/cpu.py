@@ -5,8 +5,6 @@ known. Chapter 24.
 In JAX: jaxlib's CPU compiler and its ORC loader (xla/backends/cpu).
 """
 
-from __future__ import annotations
-
 import _thread
 import atexit
 import contextlib

@@ -5,8 +5,6 @@ Builds on arithmetic.py. For concatenated and padded arrays; llvm.py prints the 
 In LLVM: index set splitting, which its default passes lack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise

@@ -4,8 +4,6 @@ Builds on scalars.py. schedule.py builds the tree; text.py and llvm.py print it.
 In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 Builds on loops.py; llvm.py prints it. Chapter 24. In XLA: `llvm_ir::AliasAnalysis`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from .loops import Buffer

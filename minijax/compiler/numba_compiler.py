@@ -4,8 +4,6 @@ Builds on numba_text.py; Numba is imported at the first use. Chapter 24.
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import pickle
 import threading
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Builds on the printer of text.py, and adds types: Numba would compute 32-bit num
 numba_helpers.py has the functions that a program calls. Chapter 24. JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import ast
 import base64
 import operator

@@ -5,8 +5,6 @@ Loops and printers see real numbers only. In the kernel's arguments both parts o
 are in one buffer. Chapter 22. In XLA: the elemental emitter of complex operations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ Builds on builder.py. That is wrong where the quotient has more digits than a fl
 In JAX: `fmod` of CUDA's libdevice.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ Builds on `core`. Chapter 22. In XLA: while-loop invariant code motion; in
 JAX: `_split_transpose` of `scan`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Builds on jaxpr.py. Chapter 22. In JAX: accumulators of cotangents in references
 `dynamic-update-slice`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from minijax.core import Array, tracing

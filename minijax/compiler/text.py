@@ -5,8 +5,6 @@ helpers. Chapter 24.
 In JAX: the HLO dump (`lower(…).compile().as_text()`), which does not run.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import keyword

@@ -4,8 +4,6 @@ Each program is partitioned for the layouts of its inputs.  Builds on `primitive
 Chapter 11, *Named axes and many devices*.  In JAX: XLA's partitioner.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

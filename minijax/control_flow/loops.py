@@ -27,7 +27,6 @@ from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import (carried_first, carrying_refs, discharged)
 from minijax.control_flow.program_rules import rearranged, split_list
-from minijax.core.tracing import is_tracer
 from minijax.core.vmap import vmap_flat, without_axis
 from minijax.core.jaxpr import partition_list
 from minijax.primitives import algebra, comparison
@@ -35,7 +34,7 @@ from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import batch_to, reshaped
 from minijax.primitives.joining import concatenate, stack
 from minijax.primitives.slicing import index_leading, slice_in_dim
-from minijax.core.tracing import FlatFunction, check_arg
+from minijax.core.tracing import FlatFunction, check_arg, is_tracer
 
 
 # ── The state of a loop ──────────────────────────────────────────────────────────────────────

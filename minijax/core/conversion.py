@@ -4,8 +4,6 @@ Builds on `trace`.  Chapter 15, *Non-array inputs*.
 In JAX: `jax/_src/abstract_arrays.py`, `jax/_src/api_util.py` (`shaped_abstractify`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -15,11 +15,10 @@ from minijax.util import source_info, tracebacks
 from minijax import core, tree_util
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
 from minijax.control_flow import loops
-from minijax.custom.custom_jvp_vjp import rule_of_wrapped
 from minijax.transforms.arguments import looks_like
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction
-from minijax.custom.custom_jvp_vjp import all_positional
+from minijax.custom.custom_jvp_vjp import all_positional, rule_of_wrapped
 from minijax.control_flow.program_rules import (batch_axes_first, elementwise_or, has_tangent,
                                                 refusing, split_list, with_zeros)
 from minijax.core.jvp import jvp_flat, jvp_jaxpr

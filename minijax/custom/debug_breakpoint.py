@@ -3,8 +3,6 @@
 Builds on `custom.debug_callback`.  Chapter 12.  In JAX: `jax/_src/debugger/`.
 """
 
-from __future__ import annotations
-
 import cmd
 import inspect
 import itertools
@@ -14,7 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 from minijax import core, tree_util
 from minijax.util import source_info
@@ -36,7 +34,7 @@ class DebuggerFrame:
     locals: dict[str, Any]
 
     @classmethod
-    def of(cls, frame: FrameType) -> DebuggerFrame:
+    def of(cls, frame: FrameType) -> Self:
         try:
             lines, start = inspect.getsourcelines(frame)
             source, offset = "".join(lines).split("\n"), frame.f_lineno - max(start, 1)

@@ -3,8 +3,6 @@
 Builds on nothing.  In JAX: `jax/_src/compute_on.py`.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 Builds on `placement.gathering`.  In JAX: `jax/experimental/multihost_utils.py`.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable
 from typing import Any

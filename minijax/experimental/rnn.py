@@ -5,8 +5,6 @@ GPU; its `lstm_ref` is the definition.
 Source: Hochreiter and Schmidhuber, *Long Short-Term Memory*, 1997.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any

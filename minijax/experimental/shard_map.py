@@ -3,8 +3,6 @@
 Builds on `shard_map`.  In JAX: `jax/experimental/shard_map.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

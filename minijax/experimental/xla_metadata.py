@@ -3,8 +3,6 @@
 Builds on nothing.  In JAX: `jax/_src/xla_metadata.py`.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 Builds on `device_put`.  In JAX: `jax/_src/xla_bridge.py`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from typing import Any

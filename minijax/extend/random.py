@@ -3,8 +3,6 @@
 Builds on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Builds on `api`.  In JAX: `jax/_src/interpreters/batching.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 

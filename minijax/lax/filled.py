@@ -3,8 +3,6 @@
 Builds on `primitives.convert`, `placement.resharding`.  In JAX: `jax/_src/lax/lax.py`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from minijax.placement.named_sharding import sharding_like

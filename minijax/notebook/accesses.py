@@ -3,8 +3,6 @@
 Builds on `compiler.targets`.  Chapter 27.  In JAX: nothing; NVIDIA's Nsight Compute counts sectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

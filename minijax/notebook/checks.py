@@ -4,8 +4,6 @@ Builds on `show`; the chapters' folder `exercises` has one file for each of them
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import dis

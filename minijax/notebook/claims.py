@@ -5,8 +5,6 @@ beside the cell does not contain the claim: so a sentence cannot outlive what it
 Builds on nothing.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

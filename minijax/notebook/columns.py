@@ -4,8 +4,6 @@ Builds on `source`.  Chapters 02 to 04 show columns.  In JAX a column is a table
 `ad.primitive_jvps`; here it is generated.
 """
 
-from __future__ import annotations
-
 import ast
 import html
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Their colours are that of the page's text (`INK`) and translucent middle tones, 
 are readable on a light and on a dark page.  Builds on nothing.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Builds on `errors`.  Short errors use its cures, the gallery its programs.
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import textwrap

@@ -3,8 +3,6 @@
 Builds on `error_pages`.  `%full_error` shows the whole traceback.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import html
 import linecache
 import os

@@ -5,8 +5,6 @@ shows one of them as a still picture; as plain text a film is its captions.
 Builds on `show`.  The widgets of the course are films.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import itertools

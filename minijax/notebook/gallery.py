@@ -4,8 +4,6 @@ Builds on the docstrings of `errors`, which contain both; the book and chapter 2
 and a test runs every one.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import html
 import inspect
 import linecache

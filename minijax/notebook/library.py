@@ -3,8 +3,6 @@
 Builds on `source`.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import ast
 import linecache
 import re

@@ -5,8 +5,6 @@ reaches existing tracers, tables and primitives, and functions imported elsewher
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import __future__
 
 import ast

@@ -4,8 +4,6 @@ Builds on `live`, `errors`, `pictures`, `processes`; IPython passes its shell, s
 does not import it.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from types import TracebackType

@@ -4,8 +4,6 @@ Builds on `core` (for `Primitive`).  `live` uses it; an entry of the journal und
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gc

@@ -3,8 +3,6 @@
 Builds on `minijax.launch`.  Chapter 11.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import pickle

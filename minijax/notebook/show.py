@@ -4,8 +4,6 @@ Builds on `pictures`, `jit`.  Every object here prints as text, and as a picture
 JAX prints jaxprs.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import sys

@@ -5,8 +5,6 @@ the sources, and what notices a mistake in `laws`.  Builds on `source`, `laws`.
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import pkgutil

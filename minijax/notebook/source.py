@@ -4,8 +4,6 @@ Builds on the files alone.  The course uses it: live cells, columns, the weaver.
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

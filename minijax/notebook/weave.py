@@ -4,8 +4,6 @@ Builds on `source`, `checks`, `claims`.  `notebooks/run_chapter.py` is its comma
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -313,18 +313,11 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     p = _pinv(a, rtol)
     a_dot_h, p_h = adjoint(a_dot), adjoint(p)
     # products of the side that makes the smaller squares
-    product = _left_to_right if a.shape[-2] >= a.shape[-1] else _right_to_left
+    is_tall = a.shape[-2] >= a.shape[-1]
+    product = lambda x, y, z: (x @ y) @ z if is_tall else x @ (y @ z)
     left = product(p, p_h, a_dot_h - product(a_dot_h, a, p))
     right = product(a_dot_h - product(p, a, a_dot_h), p_h, p)
     return p, left + right - product(p, a_dot, p)
-
-
-def _left_to_right(x: Any, y: Any, z: Any) -> Any:
-    return (x @ y) @ z
-
-
-def _right_to_left(x: Any, y: Any, z: Any) -> Any:
-    return x @ (y @ z)
 
 
 def cond(x: Any, p: Any = None) -> Array:

@@ -4,8 +4,6 @@ Builds on `moves`, `primitives.layouts`.  Chapter 11, *Named axes and many devic
 In JAX: XLA's partitioner.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

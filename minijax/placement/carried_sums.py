@@ -5,8 +5,6 @@ Builds on `across`.
 Chapter 11, *Named axes and many devices*.  In JAX: XLA's `WhileLoopAllReduceCodeMotion`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Builds on `partition`.  Chapter 11, *Named axes and many devices*.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

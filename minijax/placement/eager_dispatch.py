@@ -4,8 +4,6 @@ Builds on `compiled`, `devices`; loaded when another device, or a mesh, is first
 Chapter 27.  In JAX: `jax/_src/dispatch.py`, `apply_primitive`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

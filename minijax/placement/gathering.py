@@ -3,8 +3,6 @@
 Builds on `processes`.  In JAX: `jax/experimental/multihost_utils.py`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Any

@@ -4,10 +4,8 @@ Builds on devices.py; the driver and the emulator are loaded on first use.  Chap
 In JAX: PJRT's devices of `jax_plugins/cuda`.
 """
 
-from __future__ import annotations
-
 import functools
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from minijax import core
 from minijax.core import ArrayImpl, ShapedArray
@@ -82,11 +80,11 @@ class CudaDevice(GpuDevice):
         return super().compiled(lowered)
 
     @classmethod
-    def with_address(cls, address: int) -> CudaDevice:
+    def with_address(cls, address: int) -> Self:
         """The device whose memory contains an address."""
         with lazily.importing:
             from minijax.compiler.targets import driver
-        return cast(CudaDevice, cls.numbered(driver.number_of(address)))
+        return cast(Self, cls.numbered(driver.number_of(address)))
 
     def __str__(self) -> str:
         return f"cuda:{self.id}"

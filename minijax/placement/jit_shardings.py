@@ -4,10 +4,8 @@ Builds on `resharding`; `jit` loads it for these arguments.  Chapter 11, *Named 
 devices*.  In JAX: `jax/_src/pjit.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,7 +30,7 @@ class JitShardings:
         return JitShardings, (self.arguments, self.results)
 
     @classmethod
-    def checked(cls, in_shardings: Any, out_shardings: Any) -> JitShardings:
+    def checked(cls, in_shardings: Any, out_shardings: Any) -> Self:
         """The shardings passed to `jit`; raises the errors of `check_shardings`."""
         return cls(UNSPECIFIED if in_shardings is None else
                    check_shardings("in_shardings", in_shardings),

@@ -4,8 +4,6 @@ Builds on `across`.  Chapter 11, *Named axes and many devices*.
 In JAX: XLA's `AllReduceCombiner`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 

@@ -3,8 +3,6 @@
 Builds on `across`.  Chapter 11, *Named axes and many devices*.  In JAX: XLA's partitioner.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

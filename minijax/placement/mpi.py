@@ -4,8 +4,6 @@ Builds on `config`, `engine`; loads mpi4py when a program joins the others.
 Chapter 11, *Named axes and many devices*.  In JAX: XLA's collectives over gloo, MPI or NCCL.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

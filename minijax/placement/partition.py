@@ -4,8 +4,6 @@ Runs below all transformations, when a program is compiled.  Builds on `aligned`
 Chapter 11, *Named axes and many devices*.  In JAX: XLA's partitioner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 

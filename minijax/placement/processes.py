@@ -4,8 +4,6 @@ Builds on `engine`; loaded when an array is first sharded.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/distributed.py`, `multihost_utils`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Builds on `named_sharding`.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/pjit.py`, `jax/_src/array.py`.
 """
 
-from __future__ import annotations
-
 import collections
 import gc
 from collections.abc import Callable, Sequence
@@ -413,8 +411,5 @@ def _assembled(shape: tuple, sharding: Any, parts: list[tuple[Index, Any]], dtyp
 def live_arrays(platform: str | None = None) -> list[Array]:
     """The arrays that exist, on the devices of a platform."""
     return [x for x in gc.get_objects() if isinstance(x, ArrayImpl) and not x.is_literal
-            and not core.is_donated(x) and platform in (None, _platform(x))]
-
-
-def _platform(x: ArrayImpl) -> str:
-    return next(iter(x.sharding.device_set)).platform
+            and not core.is_donated(x)
+            and platform in (None, next(iter(x.sharding.device_set)).platform)]

@@ -4,11 +4,9 @@ Builds on `spmd`, `resharding`; loaded when an array is first sharded.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/array.py`.
 """
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -87,7 +85,7 @@ class ShardedArray(DeviceArray, metaclass=ClassOfArrays):
         ndim = buffer.ndim - core.physical_aval(self.aval).ndim + self.ndim
         return _on_device(buffer, self.aval.update(shape=buffer.shape[:ndim]), device)
 
-    def block_until_ready(self) -> ShardedArray:
+    def block_until_ready(self) -> Self:
         self.there()
         return self
 

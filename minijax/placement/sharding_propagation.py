@@ -4,8 +4,6 @@ Builds on `named_sharding`, `jaxpr`.  Chapter 11, *Named axes and many devices*.
 In JAX: XLA's partitioner, and `jax/_src/lax/*`'s sharding rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

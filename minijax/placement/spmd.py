@@ -4,8 +4,6 @@ Several devices of one process are threads; those of several processes are proce
 Builds on `partition`.  Chapter 11, *Named axes and many devices*.  In JAX: XLA's SPMD partitioner.
 """
 
-from __future__ import annotations
-
 import contextlib
 import operator
 from collections.abc import Callable, Iterator, Sequence

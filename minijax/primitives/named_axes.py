@@ -5,8 +5,6 @@ Builds on `core`, `ad_util`; the collectives build on it.  Chapter 11, *Named ax
 In JAX: `jax/_src/core.py` (`pvary`), `jax/_src/lax/parallel.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 

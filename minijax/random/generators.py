@@ -5,8 +5,6 @@ Builds on `primitives/keys.py` and `bit_generators.py`.  Chapter 16, *Random num
 *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import operator
@@ -141,10 +139,6 @@ def _philox2x32(key: Words, counter: Words) -> Words:
     return [x, y]
 
 
-def _philox4x32(key: Words, counter: Words) -> Words:
-    return philox4x32(*key, *counter)
-
-
 def _places(shape: Shape) -> Words:
     """The row-major number of each element, as its upper and its lower word."""
     place = lax.reshape(lax.iota(np.uint32, math.prod(shape)), shape)
@@ -210,4 +204,5 @@ _BY_NAME = {
     "unsafe_rbg": Generator(_seed, _unsafe_split, _bits, _unsafe_fold_in),
     "threefry4x32": _generator(_threefry4x32, 4, 4, [(0, 2), (1, 3)], seeds_key=True),
     "philox2x32": _generator(_philox2x32, 1, 2, [(0,), (1,)]),
-    "philox4x32": _generator(_philox4x32, 2, 4, [(0,), (1,)])}
+    "philox4x32": _generator(lambda key, counter: philox4x32(*key, *counter), 2, 4,
+                             [(0,), (1,)])}

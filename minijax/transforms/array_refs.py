@@ -4,8 +4,6 @@ A reference has a value of its trace; `discharge` passes it to programs.  Builds
 Chapter 13, *In-place updates*.  In JAX: `jax/_src/state/`, `jax/_src/core.py` (`Ref`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

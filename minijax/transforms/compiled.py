@@ -4,8 +4,6 @@ Builds on `core`, `compiler`.  Chapter 08, *jit*.
 In JAX: `jax/_src/pjit.py`, `jax/_src/interpreters/pxla.py`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging

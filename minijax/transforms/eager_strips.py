@@ -4,8 +4,6 @@ Builds on `compiled`, `devices`.  Chapter 25, *exp from scratch*, has such formu
 In JAX: `jax/_src/dispatch.py`, `apply_primitive`, which compiles each operation for each shape.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

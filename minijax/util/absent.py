@@ -3,8 +3,6 @@
 Builds on nothing.  JAX has all of them.
 """
 
-from __future__ import annotations
-
 # JAX's module → its purpose, and an alternative: `sentence` joins them with "which" and a colon.
 INSTEAD = {
     "cloud_tpu_init": ("prepares TPUs", "leave it out, as JAX advises since 0.8.1"),

@@ -3,8 +3,6 @@
 Builds on `pytree`.  Chapter 05, *Trees*.  In JAX: ``jax/_src/tree_util.py``.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ The `library` rule of `conv_general_dilated`.  Chapter 24, *Loops and Numba*.
 In JAX: Eigen's spatial convolutions and oneDNN, behind XLA.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ many transactions as it touches sectors of 32 bytes. Chapter 27. In XLA: its ind
 which GPU emitters choose their tiles.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Builds on tiles.py: a factor of a product is a function of an index, so no windo
 Chapter 27. In JAX: cuDNN, behind XLA.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

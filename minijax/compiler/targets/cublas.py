@@ -4,8 +4,6 @@ Builds on routines.py; the first product locates and loads the library.
 Chapter 27. In JAX: XLA's thunks for cuBLAS.
 """
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 import importlib.util

@@ -4,8 +4,6 @@ Builds on ptx.py, and on NVIDIA's own bindings, which the first use of a GPU loa
 In JAX: `xla/stream_executor/cuda`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -4,8 +4,6 @@ Builds on ptx.py, which has the parameters of a launch. Chapter 27.
 In JAX: XLA's command buffers.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import struct

@@ -5,8 +5,6 @@ iteration contains long loops; code between such loops runs on one block. Launch
 through memory. Chapter 27. In XLA: its GPU emitters; in CUDA the programmer's work.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

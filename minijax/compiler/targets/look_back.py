@@ -5,8 +5,6 @@ of earlier groups, in one order whichever blocks run first. Chapter 27. In CUDA:
 whose sums depend on that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce

@@ -4,8 +4,6 @@ Builds on index_set_splitting.py. The value stays in a register: random words ar
 both halves of a result. Chapter 27. In XLA: multi-output fusion.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from dataclasses import replace

@@ -4,8 +4,6 @@ Builds on numba_text.py, as a dialect of it: kernels with blocks, threads, share
 barriers and shuffles, and a `main` that launches them. Chapter 27. JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ parameters that ptx.py gives it, so that one launcher serves both. Chapter 27.
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator, Sequence

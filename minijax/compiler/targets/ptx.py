@@ -4,8 +4,6 @@ Builds on llvm.py and llvmlite, whose LLVM has this target too. Buffers are pass
 the order of the kernel's; temps lie in a workspace. Chapter 27. In JAX: XLA's NVPTX backend.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 import functools

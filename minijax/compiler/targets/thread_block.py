@@ -5,8 +5,6 @@ combine partial results in a fixed order. Every thread runs all other code, but 
 Chapter 27. In Triton: the compiler's lowering of a program.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

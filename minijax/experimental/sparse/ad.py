@@ -3,8 +3,6 @@
 Builds on `bcoo`, `grad`.  In JAX: `jax/experimental/sparse/ad.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Sequence

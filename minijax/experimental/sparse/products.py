@@ -3,8 +3,6 @@
 Builds on `bcoo`.  In JAX: `jax/experimental/sparse/bcoo.py`.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

@@ -3,8 +3,6 @@
 Builds on `bcoo`, `products`.  In JAX: `jax/experimental/sparse/transform.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Sequence

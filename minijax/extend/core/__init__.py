@@ -3,8 +3,6 @@
 Builds on `core`, `jaxpr`.  Chapter 06.  In JAX: `jax/extend/core/`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import operator

@@ -4,8 +4,6 @@ Builds on `film`; a test runs the same threads on the emulated GPU of chapter 27
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np

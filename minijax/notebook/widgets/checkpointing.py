@@ -4,8 +4,6 @@ Builds on `film`; a test compares its counts with those of `checkpoint`.  Chapte
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

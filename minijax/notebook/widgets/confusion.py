@@ -3,8 +3,6 @@
 Builds on `film`; `jvp` computes the values shown.  Chapter 03.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple

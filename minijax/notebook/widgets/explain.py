@@ -3,8 +3,6 @@
 Builds on `provenance`.  Chapters 00 and 24.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import html
 import itertools
 import json

@@ -3,8 +3,6 @@
 Builds on `transforms.jit`, whose table it reads.  Chapter 08.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any

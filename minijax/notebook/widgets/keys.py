@@ -4,8 +4,6 @@ Builds on `film`; `random` computes every word and number shown.  Chapter 16.
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

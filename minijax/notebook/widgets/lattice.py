@@ -4,8 +4,6 @@ Builds on `film`; the steps and the promoted dtype are those of `dtypes`.
 Chapter 01.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Sequence

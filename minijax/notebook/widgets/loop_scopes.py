@@ -3,8 +3,6 @@
 Builds on `compiler.builder`, whose decisions it records.  Chapter 23.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

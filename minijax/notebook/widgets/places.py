@@ -3,8 +3,6 @@
 Builds on `film`; `at` computes every element that is shown.  Chapter 14.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Builds on `derivatives` and `core.transpose`, whose steps it records, and on `pi
 the positions of the boxes.  Chapter 07.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

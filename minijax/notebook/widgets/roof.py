@@ -3,8 +3,6 @@
 Builds on `film`.  Chapter 28.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import math
 
 from minijax.notebook.drawing import BLUE, INK, ORANGE, box, dot, line, words

@@ -4,8 +4,6 @@ Builds on `film`; the step and its `vjp` compute every number shown.  Chapter 09
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

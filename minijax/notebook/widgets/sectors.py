@@ -4,8 +4,6 @@ Builds on `film`; a test compares its counts with those of the emulator.  Chapte
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

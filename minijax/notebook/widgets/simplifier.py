@@ -3,8 +3,6 @@
 Builds on `compiler.simplify`, whose decisions it records.  Chapter 22.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Builds on `placement.communication_costs`, whose costs it draws.  Chapter 11.
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

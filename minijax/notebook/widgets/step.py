@@ -3,8 +3,6 @@
 Builds on the record of `watch`.  Chapters 02 and 04.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Builds on `film`.  Chapter 03.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
