@@ -27,6 +27,8 @@ T = TypeVar("T")
 Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
 Use = tuple[SourceInfo, ...]  # the lines of the user's that led to it, the innermost last
 
+_ONE_OPERATION = "_compiled"  # the name of `random.keys`' programs of one operation
+
 LONG = 32  # iterations of a loop over keys that are followed one by one
 
 FIX = "Split the key before each use: `key, part = random.split(key)`, then draw from `part`."
@@ -44,7 +46,7 @@ class Names:
         # by name: the number of a use, 0 for none
         self.consumed: np.ndarray = np.zeros(1024, np.int32)
         self.uses: dict[Use, int] = {}
-        # of the operation that runs: its name, and the places of keys consumed before it
+        # a jitted function that runs, and the places of its keys that were consumed before it
         self.operation, self.places = "", dict[int, int]()
 
     def fresh(self, words_shape: Sequence[int]) -> Shadow:
@@ -55,9 +57,10 @@ class Names:
             self.consumed = np.concatenate([self.consumed, np.zeros_like(self.consumed)])
         return np.arange(2 * first, 2 * first + size, dtype=np.uint32).reshape(words_shape)
 
-    def start(self, primitive: Primitive, operands: Sequence[Operand]) -> None:
+    def start(self, primitive: Primitive, params: Params, operands: Sequence[Operand]) -> None:
         """Record which of an operation's operands were consumed before it."""
-        self.operation = "jit-compiled function" if primitive.name == "jit" else primitive.name
+        is_users = primitive.name == "jit" and params["name"] != _ONE_OPERATION
+        self.operation = "jit-compiled function" if is_users else ""
         self.places = {}
         for place, x in enumerate(operands):
             for name in np.unique(x.shadow // 2) if x.shadow is not None else ():
@@ -91,7 +94,8 @@ class Names:
             uses += f" at\n  {_place(second)}"
         place = min((self.places[n] for n in reused.tolist() if n in self.places), default=None)
         message = (f"In {consumer}, argument 0 is already consumed: {uses}" if place is None else
-                   f"Previously-consumed key passed to {self.operation} at index {place}: {uses}")
+                   f"Previously-consumed key passed to {self.operation or consumer} at index "
+                   f"{place}: {uses}")
         reuse = finding("debug_key_reuse", message, FIX, second[-1] if second else None)
         report(reuse, errors.KeyReuseError(f"{message}\n{FIX}"))
 
@@ -165,7 +169,7 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     with names.lock:
         operands = list(map(Operand.of, args))
         consts = [x for program in subjaxprs(params) for x in program.consts]
-        names.start(primitive, [*operands, *map(Operand.of, consts)])
+        names.start(primitive, params, [*operands, *map(Operand.of, consts)])
         operands = _follow(primitive, params, operands, [x.aval for x in outs],
                            (frame,) if frame else ())
         for x, operand in zip(outs, operands, strict=True):

@@ -110,7 +110,8 @@ def numbers_by_rejection(jax):
 
 
 REUSED = [two_draws, numbers_by_rejection, a_draw_after_a_split, a_loop_of_python,
-          two_draws_in_compiled_code, two_calls_of_compiled_code, a_key_that_compiled_code_closed_over, a_constant_of_a_scan,
+          two_draws_in_compiled_code, two_calls_of_compiled_code,
+          a_key_that_compiled_code_closed_over, a_constant_of_a_scan,
           a_carry_of_a_scan, a_constant_of_a_while_loop, after_a_branch,
           one_key_of_several_in_compiled_code, many_keys_twice, a_derivative_twice,
           a_key_of_a_checkpointed_function]
