@@ -16,12 +16,12 @@ from minijax import config, core, errors, tree_util
 from minijax.util.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, all_values
-from minijax.placement import named_sharding
 from minijax.primitives import ad_util, slicing
 from minijax.sharp_bits.findings import (SHARDED, Finding, Step, current_steps, in_step,
                                          is_collecting, quoted, report, sharp_bits)
-from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, gathered, is_bad,
-                                        is_new_in_the_backward_pass, origin, without_bad)
+from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, gathered,
+                                        has_sharding, is_bad, is_new_in_the_backward_pass, origin,
+                                        without_bad)
 from minijax.util.source_info import SourceInfo
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
          ) -> None:
     """Report bad numbers among the outputs of an operation."""
     for kind in _kinds_in(outs):
-        is_sharded = _mode.get().is_sharded or any(map(named_sharding.is_sharded, (*args, *outs)))
+        is_sharded = _mode.get().is_sharded or any(map(has_sharding, (*args, *outs)))
         args, outs = list(map(gathered, args)), list(map(gathered, outs))
         if primitive.split is not None:  # it runs programs inside
             buffers = [x._buffer for x in args]

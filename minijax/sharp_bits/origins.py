@@ -35,6 +35,11 @@ def gathered(x: Any) -> Any:
     return x._gathered() if hasattr(type(x), "_gathered") else x
 
 
+def has_sharding(x: Any) -> bool:
+    """Whether a value is an array with a sharding."""
+    return bool(getattr(getattr(x, "home", None), "is_global", False))
+
+
 def bad_places(x: Any, kind: str) -> np.ndarray:
     """The bad elements of a value, or of a tracer's value, as booleans of its shape.
 
