@@ -210,15 +210,18 @@ iinfo = ml_dtypes.iinfo
 def itemsize_bits(dtype: Any) -> int:
     """Return the number of bits of one element; 4-bit types have four, whatever they occupy.
 
+    Raises:
+      ValueError: for None, which NumPy takes for float64.
+
     >>> itemsize_bits("int4"), itemsize_bits("complex64"), itemsize_bits(bool)
     (4, 64, 8)
     """
-    if isinstance(dtype, KeyType):
-        return 8 * dtype.itemsize
-    numpy_dtype = np.dtype(dtype)
-    if numpy_dtype in SMALL_INTEGERS + SMALL_FLOATS:
-        return int((iinfo if numpy_dtype in SMALL_INTEGERS else finfo)(numpy_dtype).bits)
-    return 8 * numpy_dtype.itemsize
+    if dtype is None:
+        raise ValueError("dtype cannot be None.")
+    dtype = dtype if isinstance(dtype, KeyType) else np.dtype(dtype)
+    if dtype in SMALL_INTEGERS + SMALL_FLOATS:
+        return int((iinfo if dtype in SMALL_INTEGERS else finfo)(dtype).bits)
+    return int(8 * dtype.itemsize)
 
 
 @functools.cache

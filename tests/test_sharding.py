@@ -57,6 +57,8 @@ jax.typeof(jax.device_put(np.ones((8, 2)), NamedSharding(mesh, P(('x', 'y'))))),
 jax.typeof(lax.conv(e[None], np.ones((1, 2, 1), 'float32'), (1,), 'SAME'))
 jax.eval_shape(lambda: jax.reshard(X, NamedSharding(mesh, P('x')))), jax.eval_shape(lambda: X * 2)
 jax.reshard(e, NamedSharding(mesh.abstract_mesh, P('y'))).sharding
+entered(auto, lambda: [f(X).sharding for f in (jnp.sin, jax.jit(jnp.cos), lambda x: jnp.arange(8))])
+entered(auto, lambda: jax.jit(lambda x: lax.with_sharding_constraint(x, P('x')))(X).sharding)
 inside(auto, lambda: [f(X).sharding for f in (jnp.sin, jax.jit(jnp.cos), jnp.zeros_like, jnp.sum)])
 inside(auto, lambda: (jnp.ones(8).sharding, jnp.arange(4).sharding, (jnp.ones(8) + 1).sharding))
 inside(mesh, lambda: (jnp.ones(8).sharding, jnp.arange(4).sharding, (jnp.ones(8) + 1).sharding))
@@ -221,6 +223,10 @@ def namespace(jax, jnp):
         with jax.set_mesh(mesh):
             return f()
 
+    def entered(mesh, f):
+        with mesh:
+            return f()
+
     def printed(f):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             f()
@@ -247,7 +253,8 @@ def namespace(jax, jnp):
         "make_array": jax.make_array_from_single_device_arrays, "pickle": pickle,
         "summed": summed, "FEW": jax.devices()[:4],
         "PAIR": NamedSharding(jax.sharding.Mesh(jax.devices()[:2], "i"), P("i")),
-        "printed": printed, "donated": donated, "double": lambda x: x * 2, "one": jnp.ones(3),
+        "entered": entered, "printed": printed, "donated": donated, "double": lambda x: x * 2,
+        "one": jnp.ones(3),
         "OF_MESH": NamedSharding(mesh.abstract_mesh, P("x")),
         "OF_AUTO": NamedSharding(auto.abstract_mesh, P("x")),
         "OF_E": NamedSharding(mesh, P("x")), "thrice": thrice,

@@ -258,6 +258,8 @@ class _Methods:
 
     def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         numbers = _numbers(self, error=errors.TracerArrayConversionError)
+        if self.dtype == dtypes.float0:  # whose buffer holds bools
+            numbers = np.zeros(self.shape, dtypes.float0)
         return display.to_numpy(numbers, dtype, copy)
 
     def __buffer__(self: Any, flags: int) -> memoryview:

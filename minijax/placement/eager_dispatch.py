@@ -12,7 +12,7 @@ from minijax import config
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.placement import devices
 from minijax.transforms.compiled import executable
-from minijax.placement.meshes import Mesh, current
+from minijax.placement.meshes import Mesh, current, is_only_named
 from minijax.placement.sharding_propagation import explicit_shardings as explicit_shardings
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import stage
@@ -60,7 +60,8 @@ def default_device() -> devices.Device:
     if isinstance(device, devices.Device):
         is_other = device.is_host and device is not devices.first_here(type(device))
         return all_devices() if is_other else device
-    if device is None and isinstance(current.value, Mesh) and current.value.is_on_hosts:
+    if device is None and isinstance(current.value, Mesh) and current.value.is_on_hosts and (
+            not is_only_named()):
         return all_devices()
     return devices.first_here(devices.kind_named(device) if device in devices.PLATFORMS else
                               devices.kind_in_use())

@@ -455,6 +455,11 @@ class use_abstract_mesh(set_mesh):
     """The same for a mesh without devices."""
 
 
+def is_only_named() -> bool:
+    """Whether the mesh comes from ``with mesh:``, which names axes and places no new arrays."""
+    return bool(_entered.get())
+
+
 def get_mesh() -> Mesh:
     """The mesh that was set, or one without axes."""
     return current.value if isinstance(current.value, Mesh) else EMPTY

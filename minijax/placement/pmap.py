@@ -18,6 +18,7 @@ from minijax.placement.device_put import devices as all_devices
 from minijax.placement.meshes import Mesh, P
 from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.placement.resharding import shard_value
+from minijax.primitives.slicing import index_in_dim
 from minijax.transforms.arguments import as_tuple, check_callable
 from minijax.transforms.jit import JitFunction, jit
 from minijax.util.tracebacks import wraps
@@ -38,7 +39,8 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
       axis_name: a name for the axis, for collectives such as `lax.psum`.
       in_axes: for each argument the axis to map over, None to pass it whole; an integer for all,
         or a tree prefix of the arguments.
-      out_axes: the mapped axis of each result; a tree prefix of the results.
+      out_axes: the mapped axis of each result, None for the first device's result alone; a tree
+        prefix of the results.
       static_broadcasted_argnums: positions of arguments that are not arrays.
       devices: the devices to use; all of them if None.
       backend: the devices of this backend.
@@ -79,7 +81,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         if isinstance(axes, tuple):
             axes = tuple(axis for i, axis in enumerate(axes) if i not in static)
         return api.map_axes("pmap", fun, args, kwargs, axes, out_axes, axis_name, None, static,
-                            placed)
+                            placed, first_row)
 
     def placed(x: core.Array, axis: int, size: int) -> core.Array:
         if axis_size not in (None, size):
@@ -90,6 +92,9 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         mesh = Mesh(known[:size], (name,))
         return shard_value(x, NamedSharding(mesh, P(*[None] * (axis % x.ndim), name))) if (
             mesh.is_on_hosts) else x
+
+    def first_row(x: core.Array, axis: int) -> core.Array:
+        return index_in_dim(x, 0, axis, keepdims=False)
     name = "_internal_pmap_axis_name" if axis_name is None else axis_name
     jitted = jit(mapped_fun, static_argnums=static, donate_argnums=donate_argnums)
     jitted.__wrapped__ = fun

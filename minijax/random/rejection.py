@@ -93,7 +93,7 @@ class _OfKeys(core.Primitive):
 
 
 random_gamma_p = derived(
-    "random_gamma", _of_keys, lambda: [], lowered=_of_words, handles_keys=True,
+    "random_gamma", _of_keys, lambda: [], lowered=_of_words, handles_keys=True, consumes_key=True,
     printed=lambda impl, **params: params, transpose=NOT_LINEAR, kind=_OfKeys)
 
 

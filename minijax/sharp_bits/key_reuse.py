@@ -27,6 +27,8 @@ T = TypeVar("T")
 Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
 Use = tuple[SourceInfo, ...]  # the lines of the user's that led to it, the innermost last
 
+_ONE_OPERATION = "_compiled"  # the name of `random.keys`' programs of one operation
+
 LONG = 32  # iterations of a loop over keys that are followed one by one
 
 FIX = "Split the key before each use: `key, part = random.split(key)`, then draw from `part`."
@@ -44,6 +46,8 @@ class Names:
         # by name: the number of a use, 0 for none
         self.consumed: np.ndarray = np.zeros(1024, np.int32)
         self.uses: dict[Use, int] = {}
+        # a jitted function that runs, and the places of its keys that were consumed before it
+        self.operation, self.places = "", dict[int, int]()
 
     def fresh(self, words_shape: Sequence[int]) -> Shadow:
         """A shadow with new key numbers."""
@@ -53,32 +57,45 @@ class Names:
             self.consumed = np.concatenate([self.consumed, np.zeros_like(self.consumed)])
         return np.arange(2 * first, 2 * first + size, dtype=np.uint32).reshape(words_shape)
 
-    def consume(self, shadow: Shadow, use: Use) -> None:
+    def start(self, primitive: Primitive, params: Params, operands: Sequence[Operand]) -> None:
+        """Record which of an operation's operands were consumed before it."""
+        is_users = primitive.name == "jit" and params["name"] != _ONE_OPERATION
+        self.operation = "jit-compiled function" if is_users else ""
+        self.places = {}
+        for place, x in enumerate(operands):
+            for name in np.unique(x.shadow // 2) if x.shadow is not None else ():
+                if self.consumed[name]:
+                    self.places.setdefault(int(name), place)
+
+    def consume(self, shadow: Shadow, use: Use, consumer: str) -> None:
         """Record that keys are consumed, once each; report those that were consumed before."""
         names = np.unique(shadow // 2)
         names = names[names > 0]
         before = self.consumed[names]
         reused = before[before > 0]
         if reused.size:
-            self.report(list(self.uses)[int(reused[0]) - 1], use)
+            self.report(names[before > 0], list(self.uses)[int(reused[0]) - 1], use, consumer)
         self.consumed[names[before == 0]] = self.uses.setdefault(use, len(self.uses) + 1)
 
-    def consume_rows(self, shadow: Shadow, use: Use) -> None:
+    def consume_rows(self, shadow: Shadow, use: Use, consumer: str) -> None:
         """Record that keys are consumed one row after the other."""
         rows = np.repeat(np.arange(len(shadow)), shadow[0].size)
         _, first, inverse = np.unique(shadow // 2, return_index=True, return_inverse=True)
         reused = rows[first][inverse.ravel()] != rows
-        self.consume(shadow, use)
-        self.consume(shadow.ravel()[reused], use)
+        self.consume(shadow, use, consumer)
+        self.consume(shadow.ravel()[reused], use, consumer)
 
-    def report(self, first: Use, second: Use) -> None:
-        """Report two uses of a key, with their lines."""
+    def report(self, reused: np.ndarray, first: Use, second: Use, consumer: str) -> None:
+        """Report two uses of keys, with their lines."""
         uses = "its numbers were drawn before."
         if first and second:
             uses = ("it is consumed again and again" if first == second else
                     f"it was consumed at\n  {_place(first)}\nand is consumed again")
             uses += f" at\n  {_place(second)}"
-        message = f"Previously-consumed key passed to a random function: {uses}"
+        place = min((self.places[n] for n in reused.tolist() if n in self.places), default=None)
+        message = (f"In {consumer}, argument 0 is already consumed: {uses}" if place is None else
+                   f"Previously-consumed key passed to {self.operation or consumer} at index "
+                   f"{place}: {uses}")
         reuse = finding("debug_key_reuse", message, FIX, second[-1] if second else None)
         report(reuse, errors.KeyReuseError(f"{message}\n{FIX}"))
 
@@ -150,7 +167,10 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     outs = as_before(evaluate, primitive, args, params)
     frame = source_info.user_frame()
     with names.lock:
-        operands = _follow(primitive, params, [Operand.of(x) for x in args], [x.aval for x in outs],
+        operands = list(map(Operand.of, args))
+        consts = [x for program in subjaxprs(params) for x in program.consts]
+        names.start(primitive, params, [*operands, *map(Operand.of, consts)])
+        operands = _follow(primitive, params, operands, [x.aval for x in outs],
                            (frame,) if frame else ())
         for x, operand in zip(outs, operands, strict=True):
             if operand.holds_keys and (operand.shadow is not None or operand.array is not None):
@@ -191,7 +211,7 @@ def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
     if any(subjaxprs(params)):
         outputs = _BRANCHING.get(primitive.name, _call)(params, operands, callers)
     elif primitive.consumes_key:
-        names.consume(operands[0].named(), callers)
+        names.consume(operands[0].named(), callers, primitive.name)
     elif primitive.name in _SAME_WORDS:
         outputs = [Operand(out_avals[0], _whole_keys(operands[0].named()))]
     elif not primitive.handles_keys and any(x.holds_keys for x in operands):
@@ -316,7 +336,7 @@ def _scan(params: Params, operands: Sequence[Operand], callers: Use) -> list[Ope
         carry = _run(closed, [*consts, *carry, *row], callers)[:len(carry)]
     for x in keys if skipped else []:
         if names.consumed[x.named()[followed[-1]] // 2].any():
-            names.consume_rows(x.named()[min(skipped):max(skipped) + 1], callers)
+            names.consume_rows(x.named()[min(skipped):max(skipped) + 1], callers, "scan")
     return [*carry]
 
 

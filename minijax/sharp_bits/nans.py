@@ -19,8 +19,9 @@ from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, all_values
 from minijax.primitives import ad_util, slicing
 from minijax.sharp_bits.findings import (SHARDED, Finding, Step, current_steps, in_step,
                                          is_collecting, quoted, report, sharp_bits)
-from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, gathered, is_bad,
-                                        is_new_in_the_backward_pass, origin, without_bad)
+from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, gathered,
+                                        has_sharding, is_bad, is_new_in_the_backward_pass, origin,
+                                        without_bad)
 from minijax.util.source_info import SourceInfo
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class _Mode(NamedTuple):
     sources: Sequence[SourceInfo | None] | None = None  # only these lines are reported; None: all
     bad_kinds: list[str] | None = None  # the kinds of bad outputs while unchecked
     is_rerun: bool = False  # a repeated run, whose random keys are consumed already
+    is_sharded: bool = False  # an operand or a result of the running operation has a sharding
 
 
 _REPORTING = _Mode()
@@ -97,7 +99,7 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
         return evaluate(primitive, args, params)
     run: Callable = primitive.evaluate if _mode.get().is_rerun else partial(evaluate, primitive)
     outs = _unchecked(run, args, params)  # which may be a program
-    mode, _, bad_kinds, _ = _mode.get()
+    mode, _, bad_kinds, *_ = _mode.get()
     if mode != OFF:
         look(primitive, args, params, outs)
     elif bad_kinds is not None:
@@ -109,17 +111,19 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
          ) -> None:
     """Report bad numbers among the outputs of an operation."""
     for kind in _kinds_in(outs):
+        is_sharded = _mode.get().is_sharded or any(map(has_sharding, (*args, *outs)))
         args, outs = list(map(gathered, args)), list(map(gathered, outs))
         if primitive.split is not None:  # it runs programs inside
             buffers = [x._buffer for x in args]
-            origins = _find_origins(primitive.rule("impl"), *buffers, **params)
+            origins = _in_mode({"is_sharded": is_sharded}, _find_origins, primitive.rule("impl"),
+                               *buffers, **params)
             if not (origins or _only_origins() or is_bad(args, kind)) and is_bad(
                     _unchecked(primitive.rule("impl"), *buffers, **params), kind):
-                origins = [origin(kind, primitive, args, outs)]  # a literal inside
+                origins = [origin(kind, primitive, args, outs, is_sharded)]  # a literal inside
             _report_origins(origins)
         elif (not _only_origins() or _is_made(primitive, args, params, kind)
                 or is_new_in_the_backward_pass(kind)):
-            _report_origins([origin(kind, primitive, args, outs)])
+            _report_origins([origin(kind, primitive, args, outs, is_sharded)])
 
 
 def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
@@ -312,6 +316,10 @@ def _rerun(python: Callable[[], Any], origins: list[Origin]) -> None:
     try:
         with config.debug_recompiles(False):
             _in_mode({"sources": [o.source for o in origins], "is_rerun": True}, python)
+    except ZeroDivisionError as error:  # of numbers of Python, which a compiled function took
+        if not is_collecting():
+            error.add_note(origins[0].finding.message)
+            raise
     except Exception as error:  # other errors of the Python run do not matter here
         if isinstance(error, errors.NonFiniteError):
             raise

@@ -35,6 +35,11 @@ def gathered(x: Any) -> Any:
     return x._gathered() if hasattr(type(x), "_gathered") else x
 
 
+def has_sharding(x: Any) -> bool:
+    """Whether a value is an array with a sharding."""
+    return bool(getattr(getattr(x, "home", None), "is_global", False))
+
+
 def bad_places(x: Any, kind: str) -> np.ndarray:
     """The bad elements of a value, or of a tracer's value, as booleans of its shape.
 
@@ -113,16 +118,17 @@ class Origin(NamedTuple):
     finding: Finding
 
 
-def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs: Sequence[Any]
-           ) -> Origin:
-    """The description of a running operation with a bad output."""
+def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs: Sequence[Any],
+           is_sharded: bool = False) -> Origin:
+    """The description of a running operation with a bad output, and perhaps with shardings."""
     flag, source = KINDS[kind][0], core.current_source.get() or source_info.user_frame()
     is_backward, outer = source is not None and source.backward, derivative_of(primitive)
     where = ", in the backward pass" if is_backward else (
         f", in the derivative of {outer}" if outer else "")
     where += "".join(f", in {step}" for step in current_steps.get())
-    sharded = any(step.kind == SHARDED for step in current_steps.get())
-    start = f"Invalid value ({kind}) encountered in {SHARDED}: " if sharded else ""
+    # the backward pass of a mapped function runs the operations of all devices at once
+    is_sharded = is_backward and is_sharded or SHARDED in [x.kind for x in current_steps.get()]
+    start = f"Invalid value ({kind}) encountered in {SHARDED}: " if is_sharded else ""
     is_passed_on = primitive.split is not None or is_bad(operands, kind)  # or it is a literal
     fix = FIX_PASSED_ON if is_passed_on else FIX_BACKWARD if is_backward else FIX
     message = (f"{start}invalid value ({kind}) encountered in {primitive.name}"

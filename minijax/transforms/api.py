@@ -69,7 +69,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
                                            axis_size)
         map_values, _ = next(iter(registered.values()), (map_axes, int))
         return map_values("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
-                          sum_match=sum_match)
+                          joined=_summed if sum_match else None)
     mapped.__doc__ = "\n\n".join([
         f"Vectorized version of {mapped.__name__}, over axes of its arguments.",
         *(["Original documentation:", fun.__doc__] if isinstance(fun.__doc__, str) else [])])
@@ -81,6 +81,11 @@ def _check_axes(name: str, axes: Any) -> None:
     if any(type(axis) not in _types_of_axes() for axis in tree_util.tree_leaves(axes)):
         raise TypeError(f"vmap {name} must be an int, None, or (nested) container with those types "
                         f"as leaves, but got {axes}.")
+
+
+def _summed(x: Array, axis: int) -> Array:
+    """The sum of all rows."""
+    return reduce_sum_p.bind(x, axes=(axis,))
 
 
 def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
@@ -111,12 +116,14 @@ def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: A
 def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
              axis_name: Hashable, axis_size: int | None, static: Collection[int] = (),
              placed: Callable[[Array, int, int], Array] = lambda x, axis, size: x,
-             sum_match: bool = False) -> Any:
+             joined: Callable[[Array, int], Array] | None = None) -> Any:
     """Map a function over axes of its arguments.
 
     Args:
       api: the caller's name in errors.
       placed: ``(array, axis, size)``: an argument or result with its mapped axis, on its devices.
+      joined: ``(array, axis)``: the rows of a result as one, where out_axes is None; by default
+        such a result must not be mapped.
     """
     flat, leaves = flattened(fun, args, api, kwargs=kwargs, static=static)
     dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
@@ -131,8 +138,8 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     outs, out_dims = core.leaving_no_tracer(vmap_flat)(
         flat, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
     to_axes = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
-    if sum_match:
-        outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x
+    if joined:
+        outs = [joined(x, d) if w is None and d is not None else x
                 for x, d, w in zip(outs, out_dims, to_axes, strict=True)]
         out_dims = [None if w is None else d for d, w in zip(out_dims, to_axes, strict=True)]
     for i, (d, w) in enumerate(zip(out_dims, to_axes, strict=True)):

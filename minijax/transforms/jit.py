@@ -83,8 +83,7 @@ class CallArguments:
 
     def _as_value(self, x: Any, place: int) -> Any:
         def name() -> str | None:  # lazily, since it walks the tree
-            names = self.info.arg_names
-            return names[place] if place < len(names) else None
+            return dict(enumerate(self.info.arg_names)).get(place)
 
         def refusal() -> str:
             path = f" at path {name()}" if name() else ""
@@ -112,9 +111,8 @@ class CallArguments:
     @property
     def fun(self) -> Callable:
         """The user's function of its other arguments; needed by a trace, not by every call."""
-        if not (self.places or self.named):
-            return self.whole
-        return without_static(self.whole, self.all, self.places, self.named)[0]
+        return self.whole if not (self.places or self.named) else without_static(
+            self.whole, self.all, self.places, self.named)[0]
 
     @property
     def key(self) -> Key:
@@ -138,8 +136,11 @@ class CallArguments:
                       () if captured or not donated else usable(closed, donated))
 
     def run_python(self) -> None:
-        """Run the function itself, on the arrays that it was traced for."""
-        FlatFunction(self.fun, self.in_tree)(*self.leaves)
+        """Run the function itself, on arrays, and on the numbers of Python that it was passed."""
+        passed = tree_util.tree_leaves((self.args, self.kwargs))
+        FlatFunction(self.fun, self.in_tree)(*(
+            y if isinstance(y, int | float | complex) else x
+            for x, y in zip(self.leaves, passed, strict=True)))
 
 
 class JitFunction:

@@ -246,7 +246,8 @@ INTERNALS: dict[str, Any] = {
     "xla_bridge.num_cpu_devices": config.num_cpu_devices,
     **{f"dtypes.{name}": getattr(ml_dtypes, name) for name in dir(ml_dtypes) if name[-1].isdigit()
        or name.endswith(("fn", "fnu", "fnuz"))},
-    "dtypes.int1": None, "dtypes.uint1": None,
+    "dtypes._jax_types": [dtypes.BOOL, *dtypes.NUMERIC],
+    "dtypes._weak_types": [int, float, complex],
     "dtypes._intn_dtypes": [np.dtype(x) for x in ("int2", "int4", "uint2", "uint4")],
     "dtypes.python_scalar_types_to_dtypes": {
         bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),

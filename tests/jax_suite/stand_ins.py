@@ -47,6 +47,7 @@ PLACES = {
     "array": "core",
     "pjit": "sharding transforms.jit transforms.compiled experimental.pjit",
     "ad_checkpoint": "ad_checkpoint",
+    "random": "primitives.keys",
     "random.prng": "extend.random primitives.keys dtypes",
     "random.threefry2x32": "extend.random primitives.keys primitives.threefry",
 }

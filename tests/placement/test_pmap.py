@@ -155,9 +155,11 @@ def test_axes_that_are_no_prefix_are_refused():
             lib.pmap(lambda t: t, in_axes=({"a": 0},))({"a": ONE, "b": ONE})
 
 
-def test_a_result_that_differs_between_rows_has_no_axis_none():
-    with pytest.raises(ValueError, match="at pmap out_axes, got axis spec None"):
-        minijax.pmap(lambda x: x, out_axes=None)(ONE)
+def test_of_a_result_that_differs_between_rows_axis_none_is_the_first(four_devices):
+    first = minijax.pmap(lambda x: x, out_axes=None, axis_name="i")(X)
+    np.testing.assert_array_equal(first, X[0])
+    assert first.sharding.spec == minijax.P() and first.sharding.num_devices == 4
+    np.testing.assert_array_equal(jax.pmap(lambda x: x, out_axes=None)(ONE), ONE[0])
 
 
 def test_the_function_is_traced_once_and_not_run_again(four_devices):

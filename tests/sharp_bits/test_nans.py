@@ -186,7 +186,7 @@ def test_a_function_compiled_before_the_flag_was_set_is_looked_at_and_not_after(
     try:
         for _ in range(3):  # the second call must not take the shortest way
             assert f(2.0, 1.0) == 2.0
-            finding_of(lambda: f(0.0, 0.0))
+            finding_of(lambda: f(np.float32(0.0), 0.0))
     finally:
         config.update("jax_debug_nans", False)
     assert np.isnan(f(0.0, 0.0))
@@ -216,14 +216,34 @@ def test_a_nan_of_one_device_is_one_of_a_sharded_computation():
         jax.pmap(lambda x: 0.0 / x)(jnp.zeros(1))
 
 
-def test_static_arguments_and_python_numbers_reach_the_python_as_they_reached_the_trace(capsys):
+def test_a_nan_in_the_derivative_of_a_mapped_function_is_one_of_a_sharded_computation():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("x",))
+    for f in (jax.pmap(lambda x: jnp.log(x ** 2)), jax.shard_map(
+            lambda x: jnp.log(x ** 2), mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"))):
+        with jax.debug_nans(True), pytest.raises(
+                FloatingPointError, match=r"Invalid value .* sharded computation: .* in mul"):
+            jax.vjp(f, jnp.zeros(1))[1](jnp.ones(1))
+
+
+def test_the_python_runs_on_numbers_as_they_were_passed(capsys):
+    for lib in (real, jax):
+        with lib.debug_nans(True), pytest.raises(ZeroDivisionError) as raised:
+            lib.jit(quotient)(0.0, 0.0)
+    assert raised.value.__notes__[0] == "invalid value (nan) encountered in div of 0.0 and 0.0"
+    with jax.checking_sharp_bits(collect=True) as findings:
+        assert np.isnan(jax.jit(quotient)(0.0, 0.0))
+    assert [found.kind for found in findings] == ["debug_nans"]
+
+
+def test_static_arguments_reach_the_python_as_they_reached_the_trace(capsys):
     def scaled(x, mode, *, by):
         assert mode == "log"
         return jnp.log(x) / by
     f = jax.jit(scaled, static_argnums=1)
     with jax.debug_nans(True):
         assert finding_of(lambda: f(-2.0, "log", by=2)).message.endswith("log of -2.0")
-        assert "div of 0.0 and 0.0" in finding_of(lambda: jax.jit(quotient)(0, 0.0)).message
+        assert "div of 0.0 and 0.0" in finding_of(
+            lambda: jax.jit(quotient)(0, np.float32(0.0))).message
 
 
 def test_compiled_stages_are_looked_at():
@@ -251,7 +271,8 @@ def test_what_compiled_code_calls_back_is_looked_at():
 def test_the_numpy_backend_is_looked_at_in_the_same_way(capsys):
     with config.platforms("numpy"), jax.debug_nans(True):
         np.testing.assert_array_equal(jax.jit(guarded_root)(jnp.array([-1.0, 4.0])), [0, 2])
-        assert finding_of(lambda: jax.jit(quotient)(0.0, 0.0)).line == line_of(quotient, 3)
+        zeros = jnp.zeros(2)
+        assert finding_of(lambda: jax.jit(quotient)(*zeros)).line == line_of(quotient, 3)
 
 
 def test_without_jit_each_operation_is_looked_at():

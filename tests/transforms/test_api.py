@@ -81,6 +81,7 @@ NAMES = {
     "zeros of float0": lambda lib: [repr(f().shape) for f in map(lib.jit, (
         lambda: lib.numpy.zeros((), lib.dtypes.float0), lambda: lib.numpy.zeros_like(
             np.zeros(2, lib.dtypes.float0))))],
+    "float0 in NumPy": lambda lib: str(np.asarray(lib.numpy.zeros(2, lib.dtypes.float0)).dtype),
     "float0": lambda lib: [bool(np.all(op)) for x in [lib.numpy.zeros(2, lib.dtypes.float0)]
                            for op in (x == np.zeros(2, lib.dtypes.float0), x != x)],
     "linear_transpose": lambda lib: [np.asarray(x) for x in lib.jit(lambda f: f(X))(
