@@ -21,7 +21,7 @@ from .elementary import FORMULAS
 from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
 from .interrupts import SignalPolls, poll_interval, sites
-from .lanes import Partials, in_lanes, partials_of
+from .lanes import Partials, adds_floats, in_lanes, partials_of
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, accesses, walk)
@@ -488,7 +488,8 @@ class FunctionText:
 
     def loop_over_range(self, loop: For, start: Operand, stop: Operand) -> None:
         """A loop over a range, without polls. If its body calls vectorisable functions, whole
-        vectors come first and a scalar remainder after: LLVM would unroll the remainder.
+        vectors come first and a scalar remainder after: LLVM would unroll the remainder. A sum is
+        given no vector length, for which LLVM would change its order.
         """
         is_vectorizable, trip_count = loop.vectorize in ("parallel", "reduce"), loop.trip_count or 0
         lanes = self.lanes or self.module.lanes
@@ -497,7 +498,7 @@ class FunctionText:
             self.loop(loop, start, stop, of_lanes)
         elif partials := partials_of(loop):
             self.sum_in_lanes(loop, start, stop, partials)
-        elif is_vectorizable and calls(loop, self.module.called):
+        elif is_vectorizable and calls(loop, self.module.called) and not adds_floats(loop):
             b = Arithmetic()
             rest = b.add(start, b.and_(b.sub(stop, start), -lanes))
             self.body(b.scopes[0].statements)
