@@ -77,7 +77,7 @@ def test_a_sum_in_any_order_differs_between_the_tiers(monkeypatch):
 
 
 def sums_of_branches(x):
-    """Of elementary functions, for which loops have vector lengths; some sums are a vector short."""
+    """Of elementary functions, for which loops have vector lengths; some sums are short."""
     yield jnp.sum(jnp.sin(jnp.concatenate([x[0, :100], x[1, :100] * 2])))
     for size in range(6, 13):
         yield jnp.prod(jnp.cos(jnp.pad(x[0, :size], (1, 2))))
