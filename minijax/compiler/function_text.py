@@ -19,7 +19,7 @@ from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interrupts import SignalPolls, poll_interval
-from .lanes import Partials, in_lanes, partials_of
+from .lanes import Partials, adds_floats, in_lanes, partials_of
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, walk)
@@ -320,7 +320,8 @@ class FunctionText:
 
     def loop_over_range(self, loop: For, start: Operand, stop: Operand) -> None:
         """A loop over a range, without polls. If its body calls vectorisable functions, whole
-        vectors come first and a scalar remainder after: LLVM would unroll the remainder.
+        vectors come first and a scalar remainder after: LLVM would unroll the remainder. A sum is
+        given no vector length, for which LLVM would change its order.
         """
         is_vectorizable, trip_count = loop.vectorize in ("parallel", "reduce"), loop.trip_count or 0
         lanes = self.lanes or self.module.lanes
@@ -331,7 +332,7 @@ class FunctionText:
             self.loop(loop, start, stop, of_lanes)
         elif partials := partials_of(loop, self.module.vectorized):
             self.sum_in_lanes(loop, start, stop, partials)
-        elif is_vectorizable and calls(loop, self.module.called):
+        elif is_vectorizable and calls(loop, self.module.called) and not adds_floats(loop):
             rest = self.whole_vectors(start, stop, lanes)
             self.loop(loop, start, rest, of_lanes)
             self.loop(loop, rest, stop, [NO_UNROLLING, NO_VECTORIZATION])

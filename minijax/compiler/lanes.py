@@ -10,8 +10,8 @@ from typing import Any
 
 from .builder import Builder, identity_element
 from .elementary import FORMULAS
-from .loops import (BOOL, Assign, Buffer, For, Let, Load, Operand, Read, Statement, Store, Variable,
-                    substituted)
+from .loops import (BOOL, Assign, Buffer, Declare, For, If, Let, Load, Operand, Read, Statement,
+                    Store, Variable, substituted, walk)
 
 # The bytes of the partial sums of so many terms or more: if the terms are cheap, and if they call
 # elementary functions, which take long. Short sums are added up one term after the other.
@@ -22,26 +22,40 @@ Partials = Mapping[Variable, tuple[str, Buffer]]  # of each variable: its operat
 
 
 def partials_of(loop: For, all_kinds: bool = False) -> Partials:
-    """The partial results of a loop that reduces in lanes; none for one with loops inside. Those of
-    sums and products of floats show their order; those of other reductions are for `all_kinds`.
+    """The partial results of a loop that reduces in lanes; none for one with loops inside, or with
+    branches between cheap terms. Those of sums and products of floats show their order; those of
+    other reductions are for `all_kinds`.
     """
     lets: dict[Operand, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
     variables: dict[Operand, Variable] = {
         each.target: each.variable for each in loop.body if isinstance(each, Read)}
-    assigned = [(each.variable, lets.get(each.value)) for each in loop.body
-                if isinstance(each, Assign)]
+    inside = [*walk(loop.body)]
+    assigned = [(each.variable, lets.get(each.value)) for each in assignments(loop)]
     ops = {x: let.op for x, let in assigned
            if let and let.op in REDUCING and variables.get(let.args[0]) is x and x.dtype != BOOL}
-    is_inexact = any(op in ("add", "mul") and x.dtype.kind == "f" for x, op in ops.items())
-    if (loop.vectorize != "reduce" or not (is_inexact or all_kinds and ops)
-            or len(ops) < len(assigned)
-            or not all(isinstance(each, STRAIGHT) for each in loop.body)):
+    is_heavy = any(isinstance(each, Let) and each.op in FORMULAS for each in inside)
+    simple = STRAIGHT | Declare | If if is_heavy else STRAIGHT
+    if (loop.vectorize != "reduce" or not (adds_floats(loop) or all_kinds and ops)
+            or len(ops) < len(assigned) or not all(isinstance(each, simple) for each in inside)):
         return {}
     trip_count = max(BYTES) if loop.trip_count is None else loop.trip_count
-    is_heavy = any(each.op in FORMULAS for each in lets.values())
     nbytes = next((sizes[is_heavy] for least, sizes in BYTES.items() if trip_count >= least), 0)
     lanes = nbytes // max(x.dtype.itemsize for x in ops)
     return {x: (op, Buffer("lanes", x.dtype, (lanes,), "local")) for x, op in ops.items() if lanes}
+
+
+def assignments(loop: For) -> list[Assign]:
+    """The assignments in a loop to variables from outside of it."""
+    own = {each.variable for each in walk(loop.body) if isinstance(each, Declare)}
+    return [each for each in walk(loop.body)
+            if isinstance(each, Assign) and each.variable not in own]
+
+
+def adds_floats(loop: For) -> bool:
+    """Whether a loop adds up or multiplies floats, so that the order of its iterations shows."""
+    totals = {each.value for each in assignments(loop)}
+    return any(isinstance(each, Let) and each.target in totals and each.target.dtype.kind == "f"
+               and each.op in ("add", "sub", "mul") for each in walk(loop.body))
 
 
 def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> list[Statement]:
@@ -50,7 +64,7 @@ def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> li
     """
     b, lanes = Builder(), next(iter(partials.values()))[1].size
     # Iterations that store may share scratch space.
-    kind = "reduce" if any(isinstance(each, Store) for each in loop.body) else "parallel"
+    kind = "reduce" if any(isinstance(each, Store) for each in walk(loop.body)) else "parallel"
 
     def row(first: Operand, count: Any) -> None:
         with b.loop(count, vectorize=kind, whole=True) as j:

@@ -76,6 +76,21 @@ def test_a_sum_in_any_order_differs_between_the_tiers(monkeypatch):
     assert quick != optimised
 
 
+def sums_of_branches(x):
+    """Of elementary functions, for which loops have vector lengths; some sums are short."""
+    yield jnp.sum(jnp.sin(jnp.concatenate([x[0, :100], x[1, :100] * 2])))
+    for size in range(6, 13):
+        yield jnp.prod(jnp.cos(jnp.pad(x[0, :size], (1, 2))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_over_branches_have_the_same_bits_in_both_tiers(dtype, monkeypatch):
+    monkeypatch.setenv("MINIJAX_CACHE_DIR", "")
+    with minijax.enable_x64(dtype == "float64"):
+        quick, optimised = in_both_tiers(lambda x: [*sums_of_branches(x)], X.astype(dtype))
+    assert quick == optimised
+
+
 def callable_of(f, *args):
     """The callable of a function's kernel, and the function that it runs in machine code."""
     run = compiled.executable(jit(lambda *xs: f(*xs)).trace(*args).program)

@@ -8,8 +8,12 @@ import builtins
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+from unittest import mock
 
-from minijax.compiler import builder, digest, memory, nests, schedule, simplify, transpose_folding
+from minijax.compiler import (
+    builder, digest, llvm, memory, nests, schedule, simplify, transpose_folding,
+)
+from minijax.compiler.scalars import OPS
 
 
 @contextmanager
@@ -96,3 +100,31 @@ MISTAKES = {
     "a product with its axes in another order": instead(
         transpose_folding, "sorted", lambda right: lambda axes: axes),
 }
+
+
+@contextmanager
+def sums_in_any_order() -> Iterator[None]:
+    """Meanwhile LLVM may add the terms of a sum in the order that it likes."""
+    with mock.patch.object(llvm, "partials_of", lambda loop: {}), mock.patch.dict(
+            OPS["add"].instructions, f="fadd reassoc {s} {x}, {y}"):
+        yield
+
+
+@contextmanager
+def products_and_sums_that_fuse() -> Iterator[None]:
+    """Meanwhile LLVM may round a product and a sum once."""
+    with mock.patch.dict(OPS["add"].instructions, f="fadd contract {s} {x}, {y}"), mock.patch.dict(
+            OPS["mul"].instructions, f="fmul contract {s} {x}, {y}"):
+        yield
+
+
+# Which only bits show: what LLVM's levels may do in their own ways.
+MISTAKES_OF_BITS = {
+    "sums in any order": sums_in_any_order,
+    "products and sums that fuse": products_and_sums_that_fuse,
+}
+
+
+def of(kind: str) -> dict[str, Callable[[], AbstractContextManager]]:
+    """The mistakes that programs must find that are run against something."""
+    return MISTAKES_OF_BITS if kind == "tiers" else MISTAKES

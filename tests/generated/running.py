@@ -18,7 +18,7 @@ import numpy as np
 
 import minijax
 from minijax import config, core
-from minijax.compiler import cache, executable, lowered
+from minijax.compiler import cache, executable, lowered, tiers
 from minijax.compiler.loops import Assign, Call, For, Kernel, Statement, walk
 from minijax.compiler.targets import coalescing, launches
 
@@ -26,7 +26,7 @@ from tests import ranks, sanitiser
 
 from .programs import Line, Program
 
-SECONDS = 30  # that a program may take
+SECONDS = 30  # of the processor's time that a program may take, and a twentieth of its own
 POISON = 0x55  # what memory holds that nobody has written
 NOISE = {"bfloat16": 2.0 ** -8, "float16": 2.0 ** -11, "float32": 2.0 ** -23, "float64": 2.0 ** -52,
          "complex64": 2.0 ** -23, "complex128": 2.0 ** -52}  # of one rounding
@@ -76,8 +76,11 @@ def outcome(call: Callable[[], Any]) -> Any:
     def late(*_: Any) -> None:
         raise TimeoutError(f"longer than {SECONDS} s")
 
-    signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS, 5)  # again, should a callback swallow it
+    clocks = {signal.ITIMER_PROF: (signal.SIGPROF, SECONDS),
+              signal.ITIMER_REAL: (signal.SIGALRM, 20 * SECONDS)}
+    for clock, (number, seconds) in clocks.items():
+        signal.signal(number, late)
+        signal.setitimer(clock, seconds, 5)  # again, should a callback swallow it
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -85,18 +88,26 @@ def outcome(call: Callable[[], Any]) -> Any:
     except Exception as error:
         return Raised(tuple(kind.__name__ for kind in type(error).__mro__), str(error)[:400])
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for clock in clocks:
+            signal.setitimer(clock, 0)
 
 
 def run(program: Program, lib: Any = minijax, jit: bool = False, text: str | None = None,
         **names: Any) -> Any:
     """The leaves of the program's result in one library, and the lines that it printed."""
+    def load() -> Callable:
+        f = program.load(lib, text, **names)
+        return lib.jit(f) if jit else f
+    return run_function(program, lib, load)
+
+
+def run_function(program: Program, lib: Any, load: Callable[[], Callable]) -> Any:
+    """The leaves of what a function gives of the program's arguments, and the lines it printed."""
     def call() -> list:
         with program.flags.on(lib), redirect_stdout(StringIO()) as printed:
-            f = program.load(lib, text, **names)
-            xs, ns = program.arguments()
-            x, n = [lib.numpy.asarray(y) for y in xs], [lib.numpy.asarray(y) for y in ns]
-            leaves = lib.tree.leaves((lib.jit(f) if jit else f)(x, n))
+            f = load()
+            x, n = lib.device_put(program.arguments())  # for which JAX compiles nothing
+            leaves = lib.tree.leaves(f(x, n))
             lib.effects_barrier()
             leaves = [np.asarray(x) if x.is_deleted() else x for x in leaves]  # which raises
         # Their order is open, and a transformation may run a print several times.
@@ -167,10 +178,16 @@ def by_numba(program: Program) -> Any:
         return run(program, jit=True)
 
 
-def in_tier(program: Program, quick: bool) -> Any:
-    """By quick code, or by code that is optimised at once."""
-    with quick_compiler(quick), mock.patch.object(cache, "is_short", lambda *_: quick):
-        return run(program, jit=True)
+def in_tiers(program: Program) -> Iterator[Any]:
+    """What the first call of the program gives, by quick code, and the second one, for which the
+    same text is optimised.
+    """
+    jitted = minijax.jit(program.load(minijax))
+    with quick_compiler(False), mock.patch.object(cache, "is_short", lambda *_: True):
+        cache._loaded.clear()  # of which some is optimised
+        with mock.patch.object(tiers.QuickCode, "improve", lambda self: None):
+            yield run_function(program, minijax, lambda: jitted)
+        yield run_function(program, minijax, lambda: jitted)
 
 
 def statements(program: Program) -> list[Statement]:
@@ -199,7 +216,6 @@ WAYS: dict[str, Callable[[Program], Any]] = {
     "gpu": on_a_gpu,
     "ptx": as_ptx,
     "numba": by_numba,
-    "tiers": lambda program: in_tier(program, True),
     "ranks": on_ranks,
 }
 
@@ -212,8 +228,6 @@ def against(kind: str) -> tuple[Callable, list[str]]:
         return lambda program: run(program, jax, jit=True), ["eager", "jit"]
     if kind in ("gpu", "ptx", "numba"):
         return WAYS["jit"], [kind]
-    if kind == "tiers":
-        return lambda program: in_tier(program, False), [kind]
     return uncompiled, ["ranks"] if kind == "ranks" else ["jit", "eager"]
 
 
@@ -223,6 +237,9 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
     """The first difference between a program's results."""
     if kind == "sanitiser":
         return sanitise(program)
+    if kind == "tiers":
+        quick, optimised = in_tiers(program)
+        return compare(kind, quick, optimised, lambda: []) or same_bits(kind, quick, optimised)
     if kind == "numba" and len(kernels := statements(program)) > LONG_FOR_NUMBA:
         return None
     reference, usual = against(kind)
@@ -247,8 +264,7 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
             continue
         strict = kind == "jax" or not PROMOTING.search(program.function())
         difference = compare(way, found, wanted, lambda: noisy(program), strict)
-        if difference is None and (way == "tiers" or way == "numba" and not any(
-                map(has_free_order, kernels))):
+        if difference is None and way == "numba" and not any(map(has_free_order, kernels)):
             difference = same_bits(way, found, wanted)
         if difference is not None and kind == "jax":
             for other in others(program, way, difference):
@@ -332,12 +348,19 @@ def same_bits(way: str, found: Any, wanted: Any) -> Difference | None:
     if isinstance(found, Raised):
         return None
     for k, (x, y) in enumerate(zip(map(np.asarray, found), map(np.asarray, wanted), strict=True)):
-        bad = ~((x == y) | (x != x) & (y != y))
+        bad = ~((x == y) & (signs(x) == signs(y)) | (x != x) & (y != y))
         if bad.any():
             return Difference(way, "value", f"bits of output {k} {type_of(found[k])}: "
                               f"{x[bad].ravel()[:6]} wanted {y[bad].ravel()[:6]}, "
                               f"{bad.sum()} of {bad.size}")
     return None
+
+
+def signs(x: np.ndarray) -> np.ndarray:
+    """The signs of elements, of zeros too; of complex numbers both."""
+    if x.dtype.kind == "c":
+        return np.signbit(x.real) + 2 * np.signbit(x.imag)
+    return np.signbit(x) if x.dtype.kind == "f" or x.dtype == ml_dtypes.bfloat16 else x >= 0
 
 
 def shown(result: Any) -> str:
@@ -502,6 +525,10 @@ def classes(difference: Difference) -> list[str]:
 
 def reductions(program: Program) -> Iterator[Program]:
     """Programs with something less."""
+    for name in program.lines[-1].text[1:-1].split(", "):
+        one = read(program._replace(lines=(*program.lines[:-1], Line("return", f"[{name}]"))))
+        if one != program:
+            yield one
     for k in range(len(program.layers)):
         yield program._replace(layers=program.layers[:k] + program.layers[k + 1:])
     for lines in fewer(program.lines):
@@ -513,6 +540,17 @@ def reductions(program: Program) -> Iterator[Program]:
             yield resized(program, size, less)
     for lines in plainer(program.lines):
         yield program._replace(lines=lines)
+
+
+def read(program: Program) -> Program:
+    """Without the lines of which nothing that is returned depends."""
+    lines: list[Line] = []
+    names: set[str] = set()
+    for line in reversed(program.lines):
+        if line.target == "return" or names & set(re.findall(r"\w+", line.target)):
+            lines.insert(0, line)
+            names |= set(re.findall(r"\w+", "\n".join(line.print())))
+    return program._replace(lines=tuple(lines))
 
 
 def fewer(lines: tuple[Line, ...]) -> Iterator[tuple[Line, ...]]:
