@@ -348,7 +348,8 @@ def verdict(exercise: Exercise, answer: Any) -> tuple[str, str]:
     if is_unanswered(answer):
         of_mini = answer is ... and exercise.given.startswith("%mini begin")
         return UNANSWERED, "fill in the cell above, run it, then run this one" + (
-            f" (`mini` has no `{exercise.name}` yet: the cell begins with `%%mini`)" * of_mini)
+            f" (`mini` has no `{exercise.name}` yet: the cell begins with `%%mini`, and must run)"
+            * of_mini)
     try:
         exercise.grade(_as_written(exercise, answer))
     except Hint as hint:

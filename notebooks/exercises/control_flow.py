@@ -130,6 +130,8 @@ def grade_polynomial(polynomial: Callable) -> None:
         inputs = f"the coefficients {shown(cs)} and x = {x}"
         expect(not isinstance(result, tuple), f"for {inputs} one number is expected, and yours is "
                "a pair: `scan` gives two things, the last carry and the rows; which is the answer?")
+        expect(result is not None and np.ndim(result) == 0, f"for {inputs} one number is expected: the "
+               "last carry, which is the first of the two things that `scan` gives")
         agree(inputs, result, expected,
               (near(result, np.polyval(cs[::-1], x)), "the highest power stands first"),
               (near(result, expected + x**n), "what is the value before the first coefficient?"),
@@ -153,7 +155,7 @@ exercise(
     wrong=[(_polynomial_text(rows="cs[::-1]"), "stands first"),
            (_polynomial_text(carry="value + c * x"), "is multiplied by x"),
            (_polynomial_text(init="1.0"), "before the first"),
-           (_polynomial_text(part=""), "gives two things"),
+           (_polynomial_text(part=""), "gives two things"), (_polynomial_text(part="[1]"), "last carry"),
            ("def polynomial(cs, x):\n    return jnp.polyval(cs, x) + 0 * x", "no `scan`")])
 
 
