@@ -170,8 +170,8 @@ def grade_newton(newton: Callable) -> None:
     expect(near(once, 1.5), "one step for x² - 2 from x = 1: the value is -1 and the slope 2; "
            "where does that line meet zero?")
     expect(not near(newton(f, 1.0, 2), 1.5), "one step is right; two steps end in the same place")
-    expect(not near(newton(f, 1.0, 2), 13 / 9), "the tangent should be 1, and not x: the slope is how "
-           "fast the value changes where x moves at speed 1")
+    expect(not near(newton(f, 1.0, 2), 13 / 9), "the tangent should be 1, and not x: the slope is "
+           "how fast the value changes where x moves at speed 1")
     expect(near(newton(f, 1.0, 2), 17 / 12), "one step is right, two are not: does the second "
            "start where the first has ended, with the value and the slope there?")
     expect(near(newton(f, 1.0, 0), 1.0), "no steps should not move at all")
@@ -390,7 +390,8 @@ def grade_sinc(sinc: Callable) -> None:
     def slope(f: Callable) -> Callable:
         return lambda x: jvp(f, (x,), (1.0,))[1]
 
-    points = [1.0, -2.0, 0.8, *np.random.default_rng(6).uniform(1, 4, 4).round(2).tolist(), 0.0]
+    drawn = np.random.default_rng(6).uniform(1, 4, 4).round(2).tolist()
+    points = [1.0, -2.0, 0.8, 0.45, 0.3, *drawn, 0.0]
     derivatives: list[Callable] = [
         lambda x: np.sin(x) / x if x else 1.0,
         lambda x: np.cos(x) / x - np.sin(x) / x**2 if x else 0.0,
@@ -419,6 +420,8 @@ exercise(
         (_SINC.format("1.0 + 0.0 * x"), "the second derivative is -0.3333, and yours 0"),
         (_SINC.format("1.0 - x / 6"), "the slope is 0, and yours -0.1667"),
         ("def sinc(x):\n    return jnp.sin(x) / x", "the value is 1, and yours nan"),
+        ("def sinc(x):\n    if abs(x) < 0.5:\n        return 1.0 - x * x / 6\n"
+         "    return jnp.sin(x) / x", "for x = 0.45 the"),
         ("def sinc(x):\n    if abs(x) < 1:\n        return 1.0 - x * x / 6\n"
          "    return jnp.sin(x) / x", "for x = 0.8 the value"),
     ],
@@ -435,8 +438,8 @@ def grade_confused(answer: Any) -> None:
     expect(not near(answer[1], 12), "`Dual` mixes two speeds up: in the inner product, x and y are "
            "both Duals with the tangent 1")
     expect(not near(answer[1], 6), "6 is what the inner derivative should be; `Dual` adds a term")
-    expect(near(answer[1], 7), "the inner product is that of Dual(3, 1), Dual(1, 1) and Dual(1, 1); "
-           "its tangent is a plain number, by which x is multiplied")
+    expect(near(answer[1], 7), "the inner product is Dual(3, 1) * Dual(1, 1) * Dual(1, 1); its "
+           "tangent is a plain number, by which x is multiplied")
 
 
 exercise(

@@ -415,7 +415,8 @@ def _on_worlds(f: Callable, count: int) -> tuple[list, int]:
 def grade_allreduce(allreduce: Callable) -> None:
     for count in (1, 2, 4, 8):
         xs = np.array([[10.0 ** rank, rank + 1.0] for rank in range(count)])
-        result, sent = _on_worlds(lambda world, xs=xs: allreduce(xs[world.rank], world), count)
+        result, sent = _on_worlds(
+            lambda world, xs=xs: allreduce(xs[world.rank].copy(), world), count)
         pairs = [xs[rank] + xs[rank ^ 1] for rank in range(count)] if count > 1 else xs
         agree(f"{count} processes with {shown(xs[:, 1])}", np.array(result)[:, 1],
               np.full(count, xs[:, 1].sum()),
@@ -459,7 +460,8 @@ exercise(
             "    return total", "2 are enough")],
     right=["def allreduce(x, world):\n    for k in range(world.size.bit_length() - 1):\n"
            "        other = world.rank + 2**k if world.rank // 2**k % 2 == 0 else "
-           "world.rank - 2**k\n        x = x + world.sendrecv(x, dest=other)\n    return x"],
+           "world.rank - 2**k\n        x = x + world.sendrecv(x, dest=other)\n    return x",
+           _allreduce_text(add="x += world.sendrecv(x, dest=other, source=other)")],
     hints=["`world.rank ^ 1` is the rank with its last bit changed: 1 for 0, and 0 for 1"])
 
 
@@ -490,7 +492,7 @@ exercise("bytes_sent", chapter=CHAPTER, grade=grade_bytes_sent, solution="2 * 7 
 
 def grade_ring_seconds(ring_seconds: Callable) -> None:
     from minijax.placement.communication_costs import Machine, Transfer, in_ring
-    for p, n, latency, bandwidth in ((2, 8, 1.0, 1.0), (4, 1000, 0.5, 10.0), (8, 4096, 2.0, 1e3),
+    for p, n, latency, bandwidth in ((4, 1000, 0.5, 10.0), (8, 4096, 2.0, 1e3), (2, 8, 1.0, 1.0),
                                      (3, 100, 0.5, 1.0), (3, 0, 1.0, 1.0),
                                      (4096, 1 << 20, 5e-6, 1e10)):
         machine = Machine(latency, bandwidth, 1.0)
@@ -501,6 +503,8 @@ def grade_ring_seconds(ring_seconds: Callable) -> None:
                "part only: as many more bring it to all"),
               (near(result, 2 * p * (latency + part)), "a part that starts at one process has been "
                "at all of them after p - 1 rounds"),
+              (near(result, (p - 1) * (latency + n / bandwidth)), "a message has one part of p, "
+               "n / p bytes, and there are twice as many"),
               (near(result, 2 * (p - 1) * (latency + n / bandwidth)), "a message has one part of "
                "p, n / p bytes"),
               (near(result, 2 * (p - 1) * (latency + n // p / bandwidth)), "the share n / p is not "

@@ -103,8 +103,9 @@ def grade_stacked(stacked: Callable) -> None:
         try:
             out = stacked(trees)
         except (TypeError, ValueError) as error:
-            expect("concatenat" not in str(error), f"{answer_text}; {trouble(error)}\n`concatenate` joins "
-                   "arrays along an axis that they have; which function makes a new one?")
+            expect("concatenat" not in str(error), f"{answer_text}; {trouble(error)}\n"
+                   "`concatenate` joins arrays along an axis that they have; which function makes "
+                   "a new one?")
             raise Hint(f"{answer_text}; {trouble(error)}\n`tree_map(f, trees)` takes the list for "
                        "one tree, and gives f one array at a time: how does f get the arrays that "
                        "belong together?") from error

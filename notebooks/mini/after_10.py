@@ -1151,7 +1151,7 @@ def scan_jvp(primals, tangents, body, consts, carries, **how):
 
 def scan_transpose(cts, *args, body, length, reverse, consts, carries):
     """A loop of cotangents, from the other end."""
-    # The whole carry is linear, even where it starts from a zero that is known.
+    # All of the carry is linear: a known zero at its start is a tangent, too.
     linear = tuple(k >= consts and (k < consts + carries or isinstance(x, Undefined))
                    for k, x in enumerate(args))
     known = only([not lin for lin in linear], args)
