@@ -397,7 +397,9 @@ def trouble(error: Exception) -> str:
     message = (str(error).splitlines() or [""])[0]
     text = f"your answer raised {type(error).__name__}: {message}"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if is_readers_file(f.filename)]
-    return f"{text}\n  in line {frames[-1].lineno}: {frames[-1].line}" if frames else text
+    if not frames or not frames[-1].line:
+        return text
+    return f"{text}\n  in line {frames[-1].lineno}: {frames[-1].line}"
 
 
 def _more_hints(name: str) -> list[str]:

@@ -13,6 +13,7 @@ from minijax import core, lax
 from minijax.core.vmap import BatchTracer
 from minijax.transforms.api import make_jaxpr
 from minijax.transforms.derivatives import jvp
+from minijax.transforms.gradients import grad
 from minijax.notebook.checks import Hint, exercise, expect, instead_of, near, trouble
 
 
@@ -283,6 +284,8 @@ def grade_bending(bending: Callable) -> None:
 
     at, way = jnp.array([1.0, 2.0]), jnp.array([2.0, 1.0])
     out = bending(f, at, way)
+    expect(isinstance(out, tuple) or jnp.shape(out) != jnp.shape(at), "return one number: your "
+           "vector is the change of the whole gradient; how much of it is along v?")
     expect(not isinstance(out, tuple) and jnp.shape(out) == (),
            "return one number: of each `jvp`, only the second result is expected")
     expect(not near(out, 9.0), "that is the slope; how fast does the slope change?")
@@ -309,6 +312,8 @@ def bending(f, x, v):
         ("def bending(f, x, v):\n    return jax.jvp(f, (x,), (v,))[1]", "that is the slope"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (jnp.ones_like(x),))[1]\n"
          "    return jax.jvp(s, (x,), (v,))[1]", "both times"),
+        ("def bending(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (v,))[1]",
+         "of the whole gradient"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (v,))\n"
          "    return jax.jvp(s, (x,), (v,))[1]", "return one number"),
     ],
@@ -403,6 +408,8 @@ def grade_sinc(sinc: Callable) -> None:
             expect(near(result, expected(x), 1e-3), f"for x = {x} the {name} is "
                    f"{_shown(expected(x))}, and yours {_shown(result)}")
         mine = slope(mine)
+    expect(near(grad(sinc)(0.0), 0.0), "right by `jvp`; but by `jax.grad` the slope at 0 is nan, "
+           "since `jnp.where` also computes the side that it does not choose: use an `if`")
 
 
 _SINC = """
@@ -420,6 +427,8 @@ exercise(
         (_SINC.format("1.0 + 0.0 * x"), "the second derivative is -0.3333, and yours 0"),
         (_SINC.format("1.0 - x / 6"), "the slope is 0, and yours -0.1667"),
         ("def sinc(x):\n    return jnp.sin(x) / x", "the value is 1, and yours nan"),
+        ("def sinc(x):\n    return jnp.where(x == 0, 1 - x * x / 6, jnp.sin(x) / x)",
+         "use an `if`"),
         ("def sinc(x):\n    if abs(x) < 0.5:\n        return 1.0 - x * x / 6\n"
          "    return jnp.sin(x) / x", "for x = 0.45 the"),
         ("def sinc(x):\n    if abs(x) < 1:\n        return 1.0 - x * x / 6\n"

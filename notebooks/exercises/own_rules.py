@@ -174,6 +174,9 @@ exercise(
            (_slope_text(answer="rule"), "is it the rule itself"),
            (_slope_text(out="x"), "should give the value, too"),
            (_slope_text(answer="f"), "that is the slope of f"),
+           ("def with_slope(f, df):\n    return lambda x: jax.lax.stop_gradient(f(x)) + "
+            "jax.lax.stop_gradient(df(x)) * (x - jax.lax.stop_gradient(x))",
+            "the second derivative"),
            (_slope_text(owner="f"), "and not to `f`")],
     hints=["make the function with the rule inside of `with_slope`, and return it"])
 

@@ -267,8 +267,8 @@ def grade_in_axes(in_axes: Any) -> None:
     expect(isinstance(in_axes, list | tuple) and len(in_axes) == 2, "`error` has two arguments, so "
            f"two parts are expected, one for params and one for data; yours is {in_axes!r}")
     inputs = f"in_axes = {in_axes!r}:"
-    expect(in_axes[0] is None, f"{inputs} the network is the same for all five pictures, and yours "
-           "cuts its arrays into rows; what is written for that?")
+    expect(not jax.tree.leaves(in_axes[0]), f"{inputs} the network is the same for all five "
+           "pictures, and yours cuts its arrays into rows; what is written for that?")
     data = in_axes[1]
     expect(isinstance(data, dict), f"{inputs} the entries of data are treated differently, so "
            "the dict must be written out")
@@ -292,6 +292,7 @@ exercise(
         ('(None, {"x": 0, "y": 0, "scale": 0})', "each pixel"),
         ('(None, {"x": 1, "y": 0, "scale": None})', "along axis 0"),
     ],
+    right=['([{"w": None, "b": None}] * 2, {"x": 0, "y": 0, "scale": None})'],
     hints=["try it: jax.vmap(error, in_axes=in_axes)(params, data).shape should be (5,)"])
 
 
