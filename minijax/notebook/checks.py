@@ -346,7 +346,8 @@ def verdict(exercise: Exercise, answer: Any) -> tuple[str, str]:
     if is_unanswered(answer):
         of_mini = answer is ... and exercise.given.startswith("%mini begin")
         return UNANSWERED, "fill in the cell above, run it, then run this one" + (
-            f" (`mini` has no `{exercise.name}` yet: the cell begins with `%%mini`)" * of_mini)
+            f" (`mini` has no `{exercise.name}` yet: the cell begins with `%%mini`, and must run)"
+            * of_mini)
     try:
         exercise.grade(_as_written(exercise, answer))
     except Hint as hint:
@@ -394,7 +395,9 @@ def trouble(error: Exception) -> str:
     message = (str(error).splitlines() or [""])[0]
     text = f"your answer raised {type(error).__name__}: {message}"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if is_readers_file(f.filename)]
-    return f"{text}\n  in line {frames[-1].lineno}: {frames[-1].line}" if frames else text
+    if not frames or not frames[-1].line:
+        return text
+    return f"{text}\n  in line {frames[-1].lineno}: {frames[-1].line}"
 
 
 def _more_hints(name: str) -> list[str]:

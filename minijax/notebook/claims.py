@@ -15,7 +15,7 @@ WORDS = {word: str(n) for n, word in enumerate(
     "sixteen seventeen eighteen nineteen twenty".split())
     if word != "one"} | {"thirty": "30", "half": "0.5"}  # "this one" is no number
 _NUMBER = re.compile(
-    rf"-?\d+(?:,\d{{3}})*(?:\.\d+)?%?|\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
+    rf"(?<!\w)-?\d+(?:,\d{{3}})*(?:\.\d+)?%?|\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 
 
 def says(claim: str, *values: Any) -> None:

@@ -319,7 +319,7 @@ def _ending_within(seconds: float, hint: str) -> Iterator[None]:
     def stop(signum: int, frame: FrameType | None) -> None:
         raise Hint(hint)
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)  # again, where an exception gets lost
     try:
         yield
     finally:

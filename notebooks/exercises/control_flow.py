@@ -130,6 +130,8 @@ def grade_polynomial(polynomial: Callable) -> None:
         inputs = f"the coefficients {shown(cs)} and x = {x}"
         expect(not isinstance(result, tuple), f"for {inputs} one number is expected, and yours is "
                "a pair: `scan` gives two things, the last carry and the rows; which is the answer?")
+        expect(result is not None and np.ndim(result) == 0, f"for {inputs} one number is expected: "
+               "the last carry, which is the first of the two things that `scan` gives")
         agree(inputs, result, expected,
               (near(result, np.polyval(cs[::-1], x)), "the highest power stands first"),
               (near(result, expected + x**n), "what is the value before the first coefficient?"),
@@ -154,6 +156,7 @@ exercise(
            (_polynomial_text(carry="value + c * x"), "is multiplied by x"),
            (_polynomial_text(init="1.0"), "before the first"),
            (_polynomial_text(part=""), "gives two things"),
+           (_polynomial_text(part="[1]"), "last carry"),
            ("def polynomial(cs, x):\n    return jnp.polyval(cs, x) + 0 * x", "no `scan`")])
 
 
@@ -314,8 +317,8 @@ def grade_repeat(repeat: Callable) -> None:
     program = mini.make_jaxpr(lambda x: repeat(mini.sin, 30, x))(1.0)
     names = [eqn.primitive.name for eqn in program.eqns]
     loops = [name for name in names if name in ("scan", "while")]
-    expect(len(loops) == 1 and len(names) < 10, "one operation is expected, and for n = 30 your "
-           f"program has {len(names)} equations")
+    expect(len(loops) == 1 and len(names) < 10, "one operation is expected, a loop; for n = 30 "
+           f"your program has {len(names)} equations, and {len(loops)} of them are loops")
     expect(loops[0] == "scan", "your program has a `while`, which has no gradient; but how many "
            "rounds there are is known")
     for x in (1.5, -0.5):

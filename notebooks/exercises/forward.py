@@ -13,6 +13,7 @@ from minijax import core, lax
 from minijax.core.vmap import BatchTracer
 from minijax.transforms.api import make_jaxpr
 from minijax.transforms.derivatives import jvp
+from minijax.transforms.gradients import grad
 from minijax.notebook.checks import Hint, exercise, expect, instead_of, near, trouble
 
 
@@ -170,6 +171,8 @@ def grade_newton(newton: Callable) -> None:
     expect(near(once, 1.5), "one step for x² - 2 from x = 1: the value is -1 and the slope 2; "
            "where does that line meet zero?")
     expect(not near(newton(f, 1.0, 2), 1.5), "one step is right; two steps end in the same place")
+    expect(not near(newton(f, 1.0, 2), 13 / 9), "the tangent should be 1, and not x: the slope is "
+           "how fast the value changes where x moves at speed 1")
     expect(near(newton(f, 1.0, 2), 17 / 12), "one step is right, two are not: does the second "
            "start where the first has ended, with the value and the slope there?")
     expect(near(newton(f, 1.0, 0), 1.0), "no steps should not move at all")
@@ -202,6 +205,9 @@ def newton(f, x, steps):
         ("def newton(f, x, steps):\n    for _ in range(steps):\n"
          "        v, s = jax.jvp(f, (x,), (1.0,))\n        x = x - v / s\n    return x, v",
          "return one number"),
+        ("def newton(f, x, steps):\n    for _ in range(steps):\n"
+         "        v, s = jax.jvp(f, (x,), (x,))\n        x = x - v / s\n    return x",
+         "the tangent should be 1"),
     ],
     afterthought="from 1, four steps give the square root of 2 to all digits of a float32",
     hints=["at speed 1, one run of `jvp` gives the value and the slope together"])
@@ -278,6 +284,8 @@ def grade_bending(bending: Callable) -> None:
 
     at, way = jnp.array([1.0, 2.0]), jnp.array([2.0, 1.0])
     out = bending(f, at, way)
+    expect(isinstance(out, tuple) or jnp.shape(out) != jnp.shape(at), "return one number: your "
+           "vector is the change of the whole gradient; how much of it is along v?")
     expect(not isinstance(out, tuple) and jnp.shape(out) == (),
            "return one number: of each `jvp`, only the second result is expected")
     expect(not near(out, 9.0), "that is the slope; how fast does the slope change?")
@@ -304,6 +312,8 @@ def bending(f, x, v):
         ("def bending(f, x, v):\n    return jax.jvp(f, (x,), (v,))[1]", "that is the slope"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (jnp.ones_like(x),))[1]\n"
          "    return jax.jvp(s, (x,), (v,))[1]", "both times"),
+        ("def bending(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (v,))[1]",
+         "of the whole gradient"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (v,))\n"
          "    return jax.jvp(s, (x,), (v,))[1]", "return one number"),
     ],
@@ -338,8 +348,9 @@ def grade_power(power: Any) -> None:
                          slope(slope(lambda y, x=x: power(x, y)))(y),
                          slope(lambda x, y=y: slope(lambda y: power(x, y))(y))(x))
             except (TypeError, AttributeError) as error:
-                raise Hint(f"{trouble(error)}\nThe first derivative is right. In the second, NumPy "
-                           "is given a tracer: write the formulas with what `mini` has") from error
+                raise Hint(f"{trouble(error)}\nThe first derivative is right. In the second the "
+                           "arguments of your formulas are tracers: write them with what `mini` has"
+                           ) from error
             _agrees(twice, (y * (y - 1) * x**(y - 2), x**y * np.log(x)**2,
                             x**(y - 1) * (y * np.log(x) + 1)),
                     f"power({x}, {y}), the second derivatives with respect to x, y, and both,")
@@ -368,7 +379,8 @@ exercise(
         (_power("t * z * log(x)", "t * y * power(x, y - 1.0)"), "the slope with respect to x, "
                                                                 "the answer is 12"),
         (_power("y * power(x, y - 1.0)", "z * log(x)"), "moving at (1.0, 2.0)"),
-        (_power(by_y="t * z * np.log(x)"), "is given a tracer"),
+        (_power(by_y="t * z * np.log(x)"), "are tracers"),
+        (_power(by_x="t * y * x ** (y - 1.0)"), "are tracers"),
         (_power("t * y * z / x"), "does a formula divide by x"),
         ('power = Primitive("power", impl=lambda x, y: [np.power(x, y)])', "your answer raised"),
         ("power = np.power", "`elementwise` makes one"),
@@ -383,7 +395,8 @@ def grade_sinc(sinc: Callable) -> None:
     def slope(f: Callable) -> Callable:
         return lambda x: jvp(f, (x,), (1.0,))[1]
 
-    points = [1.0, -2.0, 0.8, *np.random.default_rng(6).uniform(1, 4, 4).round(2).tolist(), 0.0]
+    drawn = np.random.default_rng(6).uniform(1, 4, 4).round(2).tolist()
+    points = [1.0, -2.0, 0.8, 0.45, 0.3, *drawn, 0.0]
     derivatives: list[Callable] = [
         lambda x: np.sin(x) / x if x else 1.0,
         lambda x: np.cos(x) / x - np.sin(x) / x**2 if x else 0.0,
@@ -395,6 +408,8 @@ def grade_sinc(sinc: Callable) -> None:
             expect(near(result, expected(x), 1e-3), f"for x = {x} the {name} is "
                    f"{_shown(expected(x))}, and yours {_shown(result)}")
         mine = slope(mine)
+    expect(near(grad(sinc)(0.0), 0.0), "right by `jvp`; but by `jax.grad` the slope at 0 is nan, "
+           "since `jnp.where` also computes the side that it does not choose: use an `if`")
 
 
 _SINC = """
@@ -412,6 +427,10 @@ exercise(
         (_SINC.format("1.0 + 0.0 * x"), "the second derivative is -0.3333, and yours 0"),
         (_SINC.format("1.0 - x / 6"), "the slope is 0, and yours -0.1667"),
         ("def sinc(x):\n    return jnp.sin(x) / x", "the value is 1, and yours nan"),
+        ("def sinc(x):\n    return jnp.where(x == 0, 1 - x * x / 6, jnp.sin(x) / x)",
+         "use an `if`"),
+        ("def sinc(x):\n    if abs(x) < 0.5:\n        return 1.0 - x * x / 6\n"
+         "    return jnp.sin(x) / x", "for x = 0.45 the"),
         ("def sinc(x):\n    if abs(x) < 1:\n        return 1.0 - x * x / 6\n"
          "    return jnp.sin(x) / x", "for x = 0.8 the value"),
     ],
@@ -422,22 +441,23 @@ exercise(
 def grade_confused(answer: Any) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 2, "a pair is expected: the right "
            "slope, and what `Dual` says")
-    expect(not near(answer, (4, 6)), "the other way round: the right slope first")
-    expect(near(answer[0], 6), "the derivative of x * y with respect to y is x. What does that "
-                               "make of g?")
-    expect(not near(answer[1], 6), "`Dual` mixes two speeds up: in the inner product, x and y are "
+    expect(not near(answer, (7, 12)), "the other way round: the right slope first")
+    expect(near(answer[0], 12), "the derivative of x * y * y with respect to y is 2 * x where y is "
+           "1. What does that make of g?")
+    expect(not near(answer[1], 12), "`Dual` mixes two speeds up: in the inner product, x and y are "
            "both Duals with the tangent 1")
-    expect(not near(answer[1], 3), "3 is what the inner derivative should be; `Dual` adds a term")
-    expect(near(answer[1], 4), "the inner product is that of Dual(3, 1) and Dual(1, 1); its "
+    expect(not near(answer[1], 6), "6 is what the inner derivative should be; `Dual` adds a term")
+    expect(near(answer[1], 7), "the inner product is Dual(3, 1) * Dual(1, 1) * Dual(1, 1); its "
            "tangent is a plain number, by which x is multiplied")
 
 
 exercise(
-    "confused", chapter="03_forward_derivatives", grade=grade_confused, solution="(6, 4)",
-    wrong=[("(4, 6)", "the other way round"), ("(6, 6)", "mixes two speeds up"),
-           ("(3, 4)", "What does that make of g"), ("(6, 3)", "adds a term"),
-           ("(6, 12)", "is a plain number"), ("6", "a pair")],
-    afterthought="run it: `slope_by_hand(lambda x: x * slope_by_hand(lambda y: x * y, 1.0), 3.0)`",
+    "confused", chapter="03_forward_derivatives", grade=grade_confused, solution="(12, 7)",
+    wrong=[("(7, 12)", "the other way round"), ("(12, 12)", "mixes two speeds up"),
+           ("(6, 7)", "What does that make of g"), ("(12, 6)", "adds a term"),
+           ("(12, 21)", "is a plain number"), ("12", "a pair")],
+    afterthought="run it: `slope_by_hand(lambda x: x * slope_by_hand(lambda y: x * y * y, 1.0), "
+                 "3.0)`",
     hints=["go through the inner product by hand, with its rule"])
 
 

@@ -95,6 +95,7 @@ def grade_source(source: Callable) -> None:
         result = source(i, j)
         expect(isinstance(result, tuple | list) and len(result) == 2, f"for y[{i}, {j}] "
                f"a pair of indices is expected, and yours is {result}")
+        result = [k + n if -n <= k < 0 else k for k, n in zip(result, x.shape, strict=True)]
         expect(0 <= result[0] < 4 and 0 <= result[1] < 3,
                f"for y[{i}, {j}] you give x[{result[0]}, {result[1]}], and x has 4 rows of 3")
         expect(x[tuple(result)] == y[i, j], f"if x counts from 0 to 11, y[{i}, {j}] is "
@@ -108,7 +109,7 @@ exercise(
            ("def source(i, j):\n    return i, j", "y[0, 0] is"),
            ("def source(i, j):\n    return j, 3 - i", "rows of 3"),
            ("def source(i, j):\n    return 4 * i + j", "a pair")],
-    right=["def source(i, j):\n    return [j, 2 - i]"],
+    right=["def source(i, j):\n    return [j, 2 - i]", "def source(i, j):\n    return j, ~i"],
     hints=["first undo the reversal, then the transposition"])
 
 
@@ -137,6 +138,8 @@ def grade_sqrt(sqrt: Any) -> None:
         agree(inputs, result, 0.5 / np.sqrt(x),
               "the slope may use the result y, the argument x, and the tangent t",
               what="the gradient of the sum")
+        names = [eqn.primitive.name for eqn in mini.make_jaxpr(sqrt)(x).eqns]
+        expect(names == ["sqrt"], f"`elementwise` makes one operation, and yours are {names}")
         expect("sqrt" in mini.TEXT, 'now the text: `TEXT["sqrt"] = "…"`')
         with instead_of(Exception, "nopython", "Numba cannot compile the text; it knows `math` "
                         "and `np`, so look how the others in `TEXT` name their functions"):
@@ -166,6 +169,7 @@ exercise(
            ('sqrt = elementwise("sqrt", np.sqrt, lambda t, x: t / (2.0 * sqrt(x)))',
             "three things"),
            (_sqrt_text("np.square"), "the root is [1, 2, 3]"),
+           ("def sqrt(x):\n    return exp(log(x) / 2.0)", "makes one operation"),
            (_sqrt_text(slope="t / (2.0 * np.sqrt(x))"), "which NumPy does not take"),
            (_sqrt_text(text='TEXT["sqrt"] = "{0} ** 0.5"'), "need parentheses"),
            (_sqrt_text(text='TEXT["sqrt"] = "sqrt({0})"'), "Numba cannot compile"),

@@ -7,6 +7,7 @@ import queue
 import threading
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -247,8 +248,10 @@ def grade_parallel_gradient(parallel_gradient: Callable) -> None:
                          "not known to be the same for all devices, so `out_axes=None` cannot "
                          "take it: where do they exchange their gradients?"),
               instead_of(ValueError, "inconsistent sizes", f"for {inputs}, each device has all of "
-                         "w, and a row of xs: say so with `in_axes`")):
+                         "w, and a row of xs: say so with `in_axes`"),
+              mock.patch.object(jax, "vmap", wraps=jax.vmap) as vmap):
             result = parallel_gradient(loss)(w, xs)
+        named = any(call.kwargs.get("axis_name") is not None for call in vmap.call_args_list)
         expected = jax.grad(loss)(w, xs.reshape(-1, 2))
         expect(np.shape(result) == (2,), f"for {inputs} the gradient is expected once, with the "
                f"shape (2,) of w, and yours has the shape {np.shape(result)}")
@@ -257,6 +260,8 @@ def grade_parallel_gradient(parallel_gradient: Callable) -> None:
                "gradients; the loss is a mean"),
               (near(result, jax.grad(loss)(w, xs[0])), "that is the gradient of the first device"),
               what="the gradient")
+        expect(named, "the numbers are right; but each device should compute its own gradient, and "
+               "exchange it along an axis with a name: `jax.vmap(…, axis_name=…)`")
 
 
 _PARALLEL = """
@@ -280,7 +285,9 @@ exercise(
            (_parallel_text(out="0"), "is expected once"),
            (_parallel_text(inside="jax.grad(loss)(w, xs)"), "exchange their gradients"),
            (_parallel_text(map="lambda w, xs: jax.grad(loss)(w, xs[0])"), "of the first device"),
-           (_parallel_text(axes="0"), "say so with `in_axes`")],
+           (_parallel_text(axes="0"), "say so with `in_axes`"),
+           ("def parallel_gradient(loss):\n    return jax.grad(lambda w, xs: jnp.mean("
+            "jax.vmap(loss, in_axes=(None, 0))(w, xs)))", "an axis with a name")],
     hints=["first the gradient of one device, then a collective"])
 
 
@@ -415,7 +422,8 @@ def _on_worlds(f: Callable, count: int) -> tuple[list, int]:
 def grade_allreduce(allreduce: Callable) -> None:
     for count in (1, 2, 4, 8):
         xs = np.array([[10.0 ** rank, rank + 1.0] for rank in range(count)])
-        result, sent = _on_worlds(lambda world, xs=xs: allreduce(xs[world.rank], world), count)
+        result, sent = _on_worlds(
+            lambda world, xs=xs: allreduce(xs[world.rank].copy(), world), count)
         pairs = [xs[rank] + xs[rank ^ 1] for rank in range(count)] if count > 1 else xs
         agree(f"{count} processes with {shown(xs[:, 1])}", np.array(result)[:, 1],
               np.full(count, xs[:, 1].sum()),
@@ -459,7 +467,8 @@ exercise(
             "    return total", "2 are enough")],
     right=["def allreduce(x, world):\n    for k in range(world.size.bit_length() - 1):\n"
            "        other = world.rank + 2**k if world.rank // 2**k % 2 == 0 else "
-           "world.rank - 2**k\n        x = x + world.sendrecv(x, dest=other)\n    return x"],
+           "world.rank - 2**k\n        x = x + world.sendrecv(x, dest=other)\n    return x",
+           _allreduce_text(add="x += world.sendrecv(x, dest=other, source=other)")],
     hints=["`world.rank ^ 1` is the rank with its last bit changed: 1 for 0, and 0 for 1"])
 
 
@@ -490,7 +499,7 @@ exercise("bytes_sent", chapter=CHAPTER, grade=grade_bytes_sent, solution="2 * 7 
 
 def grade_ring_seconds(ring_seconds: Callable) -> None:
     from minijax.placement.communication_costs import Machine, Transfer, in_ring
-    for p, n, latency, bandwidth in ((2, 8, 1.0, 1.0), (4, 1000, 0.5, 10.0), (8, 4096, 2.0, 1e3),
+    for p, n, latency, bandwidth in ((4, 1000, 0.5, 10.0), (8, 4096, 2.0, 1e3), (2, 8, 1.0, 1.0),
                                      (3, 100, 0.5, 1.0), (3, 0, 1.0, 1.0),
                                      (4096, 1 << 20, 5e-6, 1e10)):
         machine = Machine(latency, bandwidth, 1.0)
@@ -501,6 +510,8 @@ def grade_ring_seconds(ring_seconds: Callable) -> None:
                "part only: as many more bring it to all"),
               (near(result, 2 * p * (latency + part)), "a part that starts at one process has been "
                "at all of them after p - 1 rounds"),
+              (near(result, (p - 1) * (latency + n / bandwidth)), "a message has one part of p, "
+               "n / p bytes, and there are twice as many"),
               (near(result, 2 * (p - 1) * (latency + n / bandwidth)), "a message has one part of "
                "p, n / p bytes"),
               (near(result, 2 * (p - 1) * (latency + n // p / bandwidth)), "the share n / p is not "
@@ -668,6 +679,9 @@ def grade_cumsum(cumsum: Callable) -> None:
           "the sums run along the last axis")
     names = [eqn.primitive.name for eqn in mini.make_jaxpr(cumsum)(row).eqns]
     expect(names == ["cumsum"], f"one operation named cumsum is expected; yours are {names}")
+    [eqn] = mini.make_jaxpr(cumsum)(row).eqns
+    expect(getattr(eqn.primitive, "abstract_eval", None) is not None, "it has no `abstract_eval`: "
+           "without that rule, each tracing runs the operation on an example")
     [result] = mini.make_jaxpr(cumsum)(table).out_avals
     expect(result == mini.get_aval(table), f"the type of the result is {mini.get_aval(table)}, "
            f"that of the argument; yours is {result}")
@@ -701,7 +715,7 @@ def cumsum_impl(x, reverse):
 
 cumsum_p = linear("cumsum", cumsum_impl, lambda n, reverse: {{"reverse": reverse}},
                   lambda ct, before, reverse: cumsum_p(ct, reverse={back}))
-cumsum_p.abstract_eval = lambda aval, reverse: [{aval}]
+{typed}cumsum_p.abstract_eval = lambda aval, reverse: [{aval}]
 
 
 def cumsum(x):
@@ -725,8 +739,9 @@ def cumsum_loop(text, eqn, reverse):
 
 
 def _cumsum_text(axis: str = "-1", back: str = "not reverse", aval: str = "aval",
-                 turned: str = "reverse", loop: str = 'LOOPS["cumsum"] = cumsum_loop') -> str:
-    return _CUMSUM.format(axis=axis, back=back, aval=aval, turned=turned, loop=loop)
+                 turned: str = "reverse", loop: str = 'LOOPS["cumsum"] = cumsum_loop',
+                 typed: str = "") -> str:
+    return _CUMSUM.format(axis=axis, back=back, aval=aval, turned=turned, loop=loop, typed=typed)
 
 
 exercise(
@@ -735,6 +750,7 @@ exercise(
            (_cumsum_text(back="reverse"), "from the other end"),
            (_cumsum_text(aval="ShapedArray((), aval.dtype)"), "the type of the result"),
            (_cumsum_text(loop=""), "now its loop"),
+           (_cumsum_text(typed="# "), "no `abstract_eval`"),
            (_cumsum_text(turned="False"), "your loop runs from the beginning"),
            ("def cumsum(x):\n    n = np.shape(x)[-1]\n"
             "    rows = reshape(x, (*np.shape(x)[:-1], 1, n))\n"

@@ -11,7 +11,8 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown, wanting
+from minijax.notebook.checks import (Hint, agree, exercise, expect, near, shown, trouble,
+                                     wanting)
 
 CHAPTER = "29_a_network_on_your_own_jax"
 DIGITS = Path(__file__).parent.parent / "data" / "digits.npz"
@@ -21,7 +22,9 @@ def _mini() -> Any:
     """The reader's library; ours, where it has not what this chapter adds."""
     from minijax.notebook.library import library
     if not {"amax", "maximum", "mean", "tree"} <= {*vars(library.module)}:
+        chapter = library.chapter
         library.begin("29")
+        library.chapter = chapter  # where the reader's `%mini save` writes
     return library.module
 
 
@@ -71,6 +74,8 @@ def grade_minimum(minimum: Callable) -> None:
         agree(f"{inputs[:-len(shown(y))]}2.0", minimum(x, 2.0), np.minimum(x, 2.0),
               what="the smaller one")
         _check_company(mini, minimum, x, y, t)
+    agree("x = 1e20 and y = 1.0", minimum(1e20, 1.0), 1.0, "a sum of such numbers loses the small "
+          "one: choose", what="the smaller one")
 
 
 def _check_company(mini: Any, minimum: Callable, *values: np.ndarray) -> None:
@@ -97,10 +102,10 @@ exercise("minimum", chapter=CHAPTER, grade=grade_minimum, given="%mini begin 29"
          wrong=[(_MINIMUM.format("where(greater(x, y), x, y)"), "the larger one"),
                 (_MINIMUM.format("np.minimum(x, y)"), "NumPy knows no tracers"),
                 (_MINIMUM.format("np.where(x < y, x, y)"), "no tracers"),
+                (_MINIMUM.format("x + y - maximum(x, y)"), "loses the small one"),
                 (_MINIMUM.format("where(greater(x, y), y, x) + 0.0 * x * x - x + x + 1e-1"),
                  "for each element")],
-         right=[_MINIMUM.format("-maximum(-x, -y)"), _MINIMUM.format("where(greater(y, x), x, y)"),
-                _MINIMUM.format("x + y - maximum(x, y)")])
+         right=[_MINIMUM.format("-maximum(-x, -y)"), _MINIMUM.format("where(greater(y, x), x, y)")])
 
 
 # -- slope_at_tie ----------------------------------------------------------------------------------
@@ -230,9 +235,14 @@ def _three_steps(parts: tuple[Callable, ...], x: np.ndarray, y: np.ndarray) -> l
     params, losses = init(3), []
     for k in range(0, 150, 50):
         before = _flat(params).copy()
-        with instead_of(TypeError, "unsupported operand", "`value_and_grad` gives a nest of "
-                        "gradients: a step for each of its leaves is wanted"):
+        try:
             result = step(params, x[k:k + 50], y[k:k + 50])
+        except TypeError as error:
+            is_nest = any(f"'{kind}'" in str(error) for kind in ("dict", "list", "tuple"))
+            raise Hint(trouble(error) + (
+                "\n`value_and_grad` gives a nest of gradients: a step for each of its leaves is "
+                "wanted" * is_nest) + "\ntracers of `mini` have no such operator: which function "
+                "of `mini` does it?" * ("'Tracer'" in str(error))) from error
         expect(isinstance(result, tuple | list) and len(result) == 2 and np.ndim(result[0]) == 0,
                "`step` gives a pair, the loss and the new parameters")
         expect(np.array_equal(before, _flat(params)), "after a step the parameters that were "
@@ -307,6 +317,7 @@ exercise(
                'jnp.tanh(jnp.dot(x, params["in"]) + params["at"])')), "raised"),
            (_network_text(hidden='np.tanh(jnp.dot(x, params["in"]) + params["at"])'), "raised"),
            (_network_text(update="params = params - 0.4 * gradient"), "each of its leaves"),
+           (_network_text(hidden='jnp.tanh(x @ params["in"] + params["at"])'), "no such operator"),
            (_network_text(update='params["at"] = params["at"] - 0.4 * gradient["at"]'),
             "make new arrays"),
            (_network_text(update="params = jax.tree.map(lambda p, g: p + 0.4 * g, params, "

@@ -18,6 +18,10 @@ def _numbers(count: int = 6) -> list[float]:
     return np.random.default_rng(0).uniform(-3, 3, count).round(2).tolist()
 
 
+_VALUE_WITHOUT_RULE = ("the value that the rule gives has no such rule: let it be that of the "
+                       "function with the rule")
+
+
 def _has_rule(f: Any, kind: type, needs: str) -> None:
     expect(isinstance(f, kind), f"the function should stay a `jax.{kind.__name__}`, and yours is "
            f"of the type {type(f).__name__}")
@@ -73,6 +77,8 @@ def grade_straight_round(f: Any) -> None:
               "is the rule of a square, or of x times something"), what="the tangent")
     agree("x = [0.2, 2.7]", jax.vmap(jax.grad(f))(jnp.array([0.2, 2.7])), [1.0, 1.0],
           what="the gradient")
+    agree("the square of your function at 2.3", jax.grad(jax.grad(lambda x: f(x) ** 2))(2.3), 2.0,
+          _VALUE_WITHOUT_RULE, what="the second derivative")
 
 
 _STRAIGHT = """
@@ -98,6 +104,7 @@ exercise(
            (_straight_text(value="x"), "it is not rounded"),
            (_straight_text(value="jnp.floor(x + 0.5)"), "takes the even one"),
            (_straight_text(out="x, t"), "gives the value once more"),
+           (_straight_text(out="jnp.round(x), t"), "has no such rule"),
            (_straight_text(out="straight_round(primals), t"), "computes with a whole tuple"),
            (_straight_text(out="straight_round(x), tangents"), "still in its tuple"),
            (_straight_text(out="t"), "return two things"),
@@ -136,6 +143,10 @@ def grade_with_slope(with_slope: Callable) -> None:
                   (near(tangent, df(2.0)), "the slope is expected at x, not at the tangent"),
                   (near(tangent, 2.0 * df(x) * slope), "the slope of f is in it, too"),
                   what="the tangent")
+        twice = jax.grad(jax.grad(lambda x, g=g: g(x) ** 2))(1.0)
+        agree(f"{names}: the square of your function at 1", twice,
+              2 * df(1.0) ** 2 + 2 * f(1.0) * jax.grad(df)(1.0), _VALUE_WITHOUT_RULE,
+              what="the second derivative", tolerance=1e-3)
 
 
 _WITH_SLOPE = """
@@ -163,6 +174,9 @@ exercise(
            (_slope_text(answer="rule"), "is it the rule itself"),
            (_slope_text(out="x"), "should give the value, too"),
            (_slope_text(answer="f"), "that is the slope of f"),
+           ("def with_slope(f, df):\n    return lambda x: jax.lax.stop_gradient(f(x)) + "
+            "jax.lax.stop_gradient(df(x)) * (x - jax.lax.stop_gradient(x))",
+            "the second derivative"),
            (_slope_text(owner="f"), "and not to `f`")],
     hints=["make the function with the rule inside of `with_slope`, and return it"])
 

@@ -82,6 +82,8 @@ def grade_power_rule(power_rule: Callable) -> None:
                    f"primitive may have several results; yours gives {result}")
             agree(inputs, list(map(float, result[0])), expected,
                   (low < 0 < high and y % 2 == 0, "0 is in the interval, and its power is 0"),
+                  (low * high > 0 and near(result[0][0], 0.0), "0 is not in this interval, and so "
+                   "its power need not be an end"),
                   (y % 2 == 0, "an even power of negative numbers decreases"),
                   "an odd power increases", what="the pair")
     lows, highs = jnp.array([-1.0, 0.5]), jnp.array([0.5, 1.0])
@@ -238,6 +240,8 @@ def _cases() -> list[tuple[str, Callable, Callable, float, float, bool]]:
          lambda x: 0.0 * x + 0.7, 0.5, 1.0, False),
         ("it is too narrow by a tenth at either end", _around(good, lambda a, b: (
             a + 0.1 * (b - a), b - 0.1 * (b - a))), lambda x: 2.0 * x, -1.0, 1.0, True),
+        ("its ends are 0 and 0.5", lambda f: lambda low, high: (jnp.float32(0), jnp.float32(0.5)),
+         lambda x: jnp.exp(-400.0 * (x - 0.37) ** 2), 0.0, 1.0, True),
         ("its ends are nan", _around(good, lambda a, b: (a * jnp.nan, b * jnp.nan)), jnp.exp, 0.0,
          1.0, True)]
 
@@ -284,6 +288,7 @@ exercise(
     wrong=[(_outside_text(points="(low, high)"), "how many numbers"),
            (_outside_text(points="[(low + high) / 2]"), "how many numbers"),
            (_outside_text(points="(low, (low + high) / 2, high)"), "how many numbers"),
+           (_outside_text(points="np.linspace(low, high, 5)"), "how many numbers"),
            (_outside_text(test="not lower <= y <= upper"), "rounding alone"),
            (_outside_text(test="y < lower - 1e-5 or y > upper + 1e-5"), "with nan"),
            (_outside_text(result="True"), "one number"),
@@ -291,7 +296,8 @@ exercise(
            (_outside_text(points="np.random.default_rng(0).uniform(low - 1, high + 1, 100)"),
             "is not between")],
     right=[_outside_text(points="np.linspace(low, high, 51)")],
-    hints=["try many random numbers, and both ends will not be enough"])
+    hints=["the two ends are not enough: try many numbers between them, and compare with both "
+           "bounds"])
 
 
 # -- has_no_root -----------------------------------------------------------------------------------
@@ -311,6 +317,8 @@ def grade_has_no_root(has_no_root: Callable) -> None:
               "its box contains 0"),
              ("x * x - x + 0.3", lambda x: x * x - x + 0.3, 0.0, 1.0, 50, "with 50 pieces no box "
               "contains 0: is the interval cut?"),
+             ("0 * x", lambda x: 0.0 * x, 1.0, 2.0, 3, "0 is a root everywhere: a box that touches "
+              "0 proves nothing"),
              (f"x * x - {shift:.2f}", lambda x: x * x - shift, 0.0, 1.0, 40, "one piece with 0 in "
               "its box is enough for a root")]
     for text, f, low, high, pieces, hint in cases:
@@ -345,6 +353,8 @@ exercise(
            (_no_root_text(result="bool(jnp.any((lower > 0) | (upper < 0)))"), "has the root"),
            (_no_root_text(result="bool(jnp.all(lower > 0))"), "lie below 0"),
            (_no_root_text(result="bool(jnp.all((lower >= 0) | (upper <= 0)))"), "that touches 0"),
+           (_no_root_text(result="bool(jnp.all(jnp.sign(lower) == jnp.sign(upper)))"),
+            "a root everywhere"),
            (_no_root_text(boxes="bounds(f)(low, high)"), "is the interval cut"),
            (_no_root_text(result="(lower > 0) | (upper < 0)"), "True or False")],
     hints=["`jax.vmap(bounds(f))` takes an array of low ends and one of high ends"])
@@ -379,12 +389,18 @@ def _triple(result: Any, inputs: str) -> list:
 
 def grade_taylor(taylor: Callable) -> None:
     random = np.random.default_rng(17)
-    for text, f in _random_functions(23):
+    curved: list[tuple[str, Callable]] = [
+        ("x * x", lambda x: x * x), ("sin(x * x)", lambda x: jnp.sin(x * x)),
+        ("exp(x * x)", lambda x: jnp.exp(x * x))]
+    for text, f in (*curved, *_random_functions(23)):
         x, v = map(jnp.float32, random.uniform(-1, 1, 2).round(1))
         inputs, expected = f"f(x) = {text}, x = {shown(x)} and v = {shown(v)}", _series(f, x, v)
         with wanting(inputs, expected, what="the triple"):
             result = _triple(taylor(f)(x, v), inputs)
         agree(inputs, [*map(float, result)], expected,
+              (near(result[:2], expected[:2]) and text in ("sin(x * x)", "exp(x * x)"),
+               f"in {text} the operand x * x has an acceleration of its own: `{text[:3]}` adds it, "
+               "times the slope there, by the chain rule"),
               (near(result[:2], expected[:2]) and "*" in text, "the value and the velocity are "
                "right; how often does the product of two velocities occur?"),
               (near(result[:2], expected[:2]), "the value and the velocity are right; "
@@ -493,6 +509,9 @@ exercise(
     "taylor", chapter=CHAPTER, grade=grade_taylor, solution=_taylor_text(),
     wrong=[(_taylor_text(twice=""), "how often does the product"),
            (_taylor_text(curve=""), "by the chain rule"),
+           (_taylor_text().replace("cos * x[2] - sin", "-sin"), "acceleration of its own"),
+           (_taylor_text().replace("y * (x[2] + x[1] * x[1])", "y * x[1] * x[1]"),
+            "acceleration of its own"),
            (_taylor_text(owns="isinstance(x, TaylorTracer)"), "compare levels"),
            (_taylor_text(np="np"), "rules use `jnp`"),
            (_taylor_text(missing=_PASSES), "in place of an error"),

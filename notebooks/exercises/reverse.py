@@ -372,5 +372,5 @@ def curving(f, x, v):
             "which part is it"),
            ("def curving(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (jnp.ones_like(x),))[1]",
             "the gradient of f")],
-    afterthought="forwards over backwards: for the price of a few gradients, however many inputs",
+    afterthought="for the price of a few gradients, however many inputs",
     hints=["the gradient is a function of x; how does it change along v?"])

@@ -515,6 +515,7 @@ exercise(
 def grade_heard(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 2,
            f"a list of two texts is expected, and yours is {answer!r}")
+    answer = [str(text).replace(" ", "").replace("float32", "f32") for text in answer]
     message = f"for an array of shape (5, 2) yours is {list(answer)}\n"
     expect(list(answer) != ["f32[5,2]", "f32[2]"], message + "the other way round: in the first, "
            "`loud` stands inside `vmap`, and sees what one example sees")
@@ -528,4 +529,5 @@ exercise(
     "heard", chapter=CHAPTER, grade=grade_heard, solution='["f32[2]", "f32[5,2]"]',
     wrong=[('["f32[5,2]", "f32[2]"]', "the other way round"),
            ('["f32[]", "f32[5,2]"]', "one axis off"),
-           ('["f32[2]", "f32[2]"]', "is asked first"), ('"f32[2]"', "of two texts")])
+           ('["f32[2]", "f32[2]"]', "is asked first"), ('"f32[2]"', "of two texts")],
+    right=['["float32[2]", "f32[5, 2]"]'])

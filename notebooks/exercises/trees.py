@@ -103,6 +103,9 @@ def grade_stacked(stacked: Callable) -> None:
         try:
             out = stacked(trees)
         except (TypeError, ValueError) as error:
+            expect("concatenat" not in str(error), f"{answer_text}; {trouble(error)}\n"
+                   "`concatenate` joins arrays along an axis that they have; which function makes "
+                   "a new one?")
             raise Hint(f"{answer_text}; {trouble(error)}\n`tree_map(f, trees)` takes the list for "
                        "one tree, and gives f one array at a time: how does f get the arrays that "
                        "belong together?") from error
@@ -144,14 +147,19 @@ def stacked(trees):
 
 def grade_inventory(inventory: Callable) -> None:
     def leaf(chance: random.Random) -> Any:
-        return chance.choice([jnp.ones((2, 3)), jnp.zeros(4), jnp.zeros(())])
+        return chance.choice([jnp.ones((2, 3)), jnp.zeros(4), jnp.zeros(()), 2.0])
 
     first = [{"w": jnp.ones((2, 3)), "b": jnp.zeros(3)}, {"w": jnp.ones((3, 1))}]
-    for tree in (first, *(nest for nest in _nests(leaf, 12) if not hasattr(nest, "shape"))):
+    for tree in (first, *(nest for nest in _nests(leaf, 12)
+                          if not hasattr(nest, "shape") and not isinstance(nest, float))):
         expected = {jax.tree_util.keystr(path, simple=True, separator="/"): jnp.shape(x)
                   for path, x in jax.tree.leaves_with_path(tree)}
-        out, inputs = inventory(tree), f"a tree of the shapes {_shapes(tree)}"
+        inputs = f"a tree of the shapes {_shapes(tree)}"
         answer_text = f"for {inputs} the answer is {expected}"
+        try:
+            out = inventory(tree)
+        except AttributeError as error:
+            raise Hint(f"{answer_text}; {trouble(error)}\na number is a leaf, too") from error
         expect(isinstance(out, dict), f"{answer_text}, and yours is not a dict: {out!r}")
         expect(not any(hasattr(x, "dtype") for x in out.values()), f"{answer_text}; yours has the "
                "arrays themselves")
@@ -181,6 +189,8 @@ def inventory(tree):
          "p, x in jax.tree.leaves_with_path(tree)}", "separator"),
         ("def inventory(tree):\n    return jax.tree.map(lambda x: x.shape, tree)",
          "and yours is not a dict"),
+        ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
+         "x.shape for p, x in jax.tree.leaves_with_path(tree)}", "a number is a leaf, too"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
          "x for p, x in jax.tree.leaves_with_path(tree)}", "the arrays themselves"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
@@ -257,8 +267,8 @@ def grade_in_axes(in_axes: Any) -> None:
     expect(isinstance(in_axes, list | tuple) and len(in_axes) == 2, "`error` has two arguments, so "
            f"two parts are expected, one for params and one for data; yours is {in_axes!r}")
     inputs = f"in_axes = {in_axes!r}:"
-    expect(in_axes[0] is None, f"{inputs} the network is the same for all five pictures, and yours "
-           "cuts its arrays into rows; what is written for that?")
+    expect(not jax.tree.leaves(in_axes[0]), f"{inputs} the network is the same for all five "
+           "pictures, and yours cuts its arrays into rows; what is written for that?")
     data = in_axes[1]
     expect(isinstance(data, dict), f"{inputs} the entries of data are treated differently, so "
            "the dict must be written out")
@@ -282,6 +292,7 @@ exercise(
         ('(None, {"x": 0, "y": 0, "scale": 0})', "each pixel"),
         ('(None, {"x": 1, "y": 0, "scale": None})', "along axis 0"),
     ],
+    right=['([{"w": None, "b": None}] * 2, {"x": 0, "y": 0, "scale": None})'],
     hints=["try it: jax.vmap(error, in_axes=in_axes)(params, data).shape should be (5,)"])
 
 

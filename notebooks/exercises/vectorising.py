@@ -177,6 +177,9 @@ def grade_all_pairs(all_pairs: Callable) -> None:
     agree("f(x, y) = sum((x - y)²) of 3 points and 4 centres in the plane",
           all_pairs(lambda x, y: jnp.sum((x - y) ** 2))(points, centres), expected,
           "f is called with one x and one y, and these may be vectors: `vmap` makes the pairs")
+    program = jax.make_jaxpr(all_pairs(lambda x, y: x - 2 * y))(jnp.ones(12), jnp.ones(10))
+    expect(len(program.eqns) < 40, "the tables are right; but for 12 x and 10 y your program has "
+           f"{len(program.eqns)} equations, since f is called for each pair. Use `vmap` twice")
 
 
 exercise(
@@ -189,6 +192,8 @@ def all_pairs(f):
     wrong=[("def all_pairs(f):\n    return jax.vmap(jax.vmap(f, (0, None)), (None, 0))",
             "which `vmap` is the outer one"),
            ("def all_pairs(f):\n    return jax.vmap(f)", "both lists at once"),
+           ("def all_pairs(f):\n    return lambda xs, ys: jnp.stack("
+            "[jnp.stack([f(x, y) for y in ys]) for x in xs])", "Use `vmap` twice"),
            ("def all_pairs(f):\n    return lambda xs, ys: f(xs[:, None], ys)", "may be vectors"),
            ("def all_pairs(f):\n    return lambda xs, ys: jax.vmap(f, (0, None))(xs, ys[0])",
             "make a table of shape (3, 2)"),
@@ -260,6 +265,8 @@ def grade_max_p(max_p: Any) -> None:
                        "tracers of the outer one, which NumPy does not take: bind `max_p`"):
         result = mini.vmap(mini.vmap(lambda row: max_p(row, axes=(0,))))(x)
     agree(f"vmap of vmap of x = {shown(x)}", result, x.max(2))
+    expect(getattr(max_p, "jvp", None) is None, "a maximum is not linear, and so `linear` gives it "
+           "a wrong rule `jvp`: make a `Primitive` with the rules `impl` and `batch` alone")
 
 
 _GIVEN_MINI = """
@@ -290,7 +297,9 @@ exercise(
            (_max_p(axes="axes"), "is axis k + 1"), (_max_p(impl="np.max(x, axis=axes)"), "a list"),
            (_max_p(impl="[np.min(x, axis=axes)]"), "the largest along"),
            (_max_p(x="values[0]"), "where is the axis"),
-           (_max_p(dims="0"), "does not give two lists"), (_max_p(batch="None"), "now the rule")],
+           (_max_p(dims="0"), "does not give two lists"), (_max_p(batch="None"), "now the rule"),
+           ('max_p = linear("max", lambda x, axes: np.max(x, axis=axes), '
+            'lambda n, axes: {"axes": shifted(axes)[1:]})', "is not linear")],
     afterthought="its derivative is a question of where the largest is; the course comes to that")
 
 

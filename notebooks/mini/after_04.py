@@ -180,6 +180,7 @@ class BatchTrace(RuleTrace):
         if dim is None:
             return x
         shape, dtype = get_aval(x)
+        dim = dim % len(shape)  # -1 is the last axis
         return Tracer(self, ShapedArray(shape[:dim] + shape[dim + 1:], dtype), batch=x, dim=dim)
 
     def split(self, x):

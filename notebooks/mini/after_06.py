@@ -256,6 +256,7 @@ class BatchTrace(RuleTrace):
         if dim is None:
             return x
         shape, dtype = get_aval(x)
+        dim = dim % len(shape)  # -1 is the last axis
         return Tracer(self, ShapedArray(shape[:dim] + shape[dim + 1:], dtype), batch=x, dim=dim)
 
     def split(self, x):
@@ -414,14 +415,14 @@ def type_of(primitive, avals, params):
 
 
 def stage(f, avals):
-    """The program that a function of arrays is; and its constants, which are its first inputs."""
+    """The program of a function of arrays; and its constants, which are its first inputs."""
     trace = DynamicJaxprTrace(current_trace)
     args = list(map(trace.new_arg, avals))
     return trace.program(args, run_with(trace, f, *args))
 
 
 def make_jaxpr(f):
-    """From arguments like those of f, to the program that f is of such."""
+    """The function that returns the program of f, for arguments like its own."""
     def made(*args):
         flat, in_tree = tree_flatten(args)
         return stage(flat_function(f, in_tree)[0], map(get_aval, flat))[0]

@@ -268,6 +268,7 @@ class BatchTrace(RuleTrace):
         if dim is None:
             return x
         shape, dtype = get_aval(x)
+        dim = dim % len(shape)  # -1 is the last axis
         return Tracer(self, ShapedArray(shape[:dim] + shape[dim + 1:], dtype), batch=x, dim=dim)
 
     def split(self, x):
@@ -428,14 +429,14 @@ def type_of(primitive, avals, params):
 
 
 def stage(f, avals, kind=DynamicJaxprTrace):
-    """The program that a function of arrays is, and the outside values that come first in it."""
+    """The program of a function of arrays, and the outside values that come first in it."""
     trace = kind(current_trace)
     inputs = list(map(trace.new_arg, avals))
     return trace.program(inputs, run_with(trace, f, *inputs))
 
 
 def make_jaxpr(f):
-    """From arguments like those of f, to the program that f is of such."""
+    """The function that returns the program of f, for arguments like its own."""
     def made(*args):
         flat, in_tree = tree_flatten(args)
         return stage(flat_function(f, in_tree)[0], map(get_aval, flat))[0]
@@ -495,17 +496,17 @@ def backward_pass(jaxpr, args, cotangents):
         if isinstance(read(atom), Undefined) and ct is not zero:
             sums[atom] = add(sums[atom], ct) if atom in sums else ct
 
-    linear = []
+    linear_eqns = []
     for eqn in jaxpr.eqns:
-        args = list(map(read, eqn.invars))
-        if any(isinstance(x, Undefined) for x in args):
-            linear.append(eqn)
+        operands = list(map(read, eqn.invars))
+        if any(isinstance(x, Undefined) for x in operands):
+            linear_eqns.append(eqn)
             values.update((v, Undefined(v.aval)) for v in eqn.outvars)
         else:
-            values.update(zip(eqn.outvars, eqn.primitive.bind(*args, **eqn.params)))
+            values.update(zip(eqn.outvars, eqn.primitive.bind(*operands, **eqn.params)))
     for atom, ct in zip(jaxpr.outvars, cotangents):
         give(atom, ct)
-    for eqn in reversed(linear):
+    for eqn in reversed(linear_eqns):
         cts = [sums.get(v, zero) for v in eqn.outvars]
         if any(ct is not zero for ct in cts):
             in_cts = eqn.primitive.rule("transpose")(cts, *map(read, eqn.invars), **eqn.params)
@@ -1420,7 +1421,7 @@ def scan_jvp(primals, tangents, body, consts, carries, **how):
 
 def scan_transpose(cts, *args, body, length, reverse, consts, carries):
     """A loop of cotangents, from the other end."""
-    # The whole carry is linear, even where it starts from a zero that is known.
+    # All of the carry is linear: a known zero at its start is a tangent, too.
     linear = tuple(k >= consts and (k < consts + carries or isinstance(x, Undefined))
                    for k, x in enumerate(args))
     known = only([not lin for lin in linear], args)

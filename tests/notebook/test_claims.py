@@ -22,8 +22,9 @@ def test_each_claim_of_a_cell_stands_in_the_prose_beside_it(chapter: Path) -> No
     assert weave.unsaid(chapter) == []
 
 
-def test_ten_chapters_and_more_make_claims() -> None:
-    assert sum("\nsays(" in chapter.read_text(encoding="utf-8") for chapter in CHAPTERS) >= 10
+@each_chapter
+def test_each_chapter_makes_claims(chapter: Path) -> None:
+    assert "\nsays(" in chapter.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("claim", "values"), [
@@ -39,6 +40,7 @@ def test_a_claim_holds_as_its_numbers_are_rounded() -> None:
     says("2.9% of 1,000, and half of it", 0.0285, 999.6, 0.52)
     says("minus three is -3, no more", 3, -3.2)
     says("where they agree, on 20 of 20", True)
+    says("256 of `bfloat16`", 256)  # the digits of a name are no number
 
 
 def test_a_claim_that_no_sentence_beside_the_cell_makes_is_reported(tmp_path: Path) -> None:
