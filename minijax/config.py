@@ -350,8 +350,8 @@ numpy_rank_promotion = choice("numpy_rank_promotion", "allow", "warn", "raise", 
 default_matmul_precision = choice("default_matmul_precision", None, *(
     "default high highest bfloat16 tensorfloat32 float32 bfloat16_3x ANY_F8_ANY_F8_F32 "
     "ANY_F8_ANY_F8_F32_FAST_ACCUM ANY_F8_ANY_F8_ANY ANY_F8_ANY_F8_ANY_FAST_ACCUM F16_F16_F16 "
-    "F16_F16_F32 BF16_BF16_BF16 BF16_BF16_F32 BF16_BF16_F32_X3 BF16_BF16_F32_X6 "
-    "BF16_BF16_F32_X9 TF32_TF32_F32 TF32_TF32_F32_X3 F32_F32_F32 F64_F64_F64").split(),
+    "F16_F16_F32 BF16_BF16_BF16 BF16_BF16_F32 BF16_BF16_F32_X3 BF16_BF16_F32_X6 BF16_BF16_F32_X9 "
+    "TF32_TF32_F32 TF32_TF32_F32_X3 F32_F32_F32 F64_F64_F64").split(),
     traced=True, doc="The default precision of products; all are full precision on the CPU.")
 
 # JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.

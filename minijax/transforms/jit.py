@@ -137,10 +137,9 @@ class CallArguments:
 
     def run_python(self) -> None:
         """Run the function itself, on arrays, and on the numbers of Python that it was passed."""
-        passed = tree_util.tree_leaves((self.args, self.kwargs))
         FlatFunction(self.fun, self.in_tree)(*(
-            y if isinstance(y, int | float | complex) else x
-            for x, y in zip(self.leaves, passed, strict=True)))
+            y if isinstance(y, int | float | complex) else x for x, y in zip(
+                self.leaves, tree_util.tree_leaves((self.args, self.kwargs)), strict=True)))
 
 
 class JitFunction:

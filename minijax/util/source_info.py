@@ -4,8 +4,6 @@ Builds on `errors`, `tree_util`.  Chapter 06, *Programs as data*.
 In JAX: `jax/_src/source_info_util.py`, `jax/_src/api_util.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import itertools
@@ -15,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from minijax import tree_util
 from minijax.errors import internal_files, is_internal
@@ -41,9 +39,9 @@ class SourceInfo(NamedTuple):
     instruction: int = -1  # its offset in the code, -1 where unknown
     backward: bool = False  # whether it is the line's backward pass that runs
 
-    def reversed(self) -> SourceInfo:
+    def reversed(self) -> Self:
         """The same line, in its backward pass."""
-        return SourceInfo(self.code, self.line, self.instruction, True)
+        return self._replace(backward=True)
 
     @property
     def file(self) -> str:
