@@ -545,6 +545,8 @@ def test_no_primitive_of_the_package_has_an_empty_slot():
 
 # Files with more than three primitives in one table, and why.
 WITH_A_TABLE = {
+    "as_jax/traces.py": "which operations take JAX's parameter for a sharding",
+    "experimental/key_reuse/_core.py": "which operations use keys up, as JAX's rules have it",
     "experimental/checked.py": "how failures leave loops and functions with rules of the user's",
     "experimental/sparse/transform.py": "what sparsify makes of operations, as JAX's registry",
     "placement/carried_sums.py": "what is linear in its first operand, beside literals",

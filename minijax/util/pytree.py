@@ -177,7 +177,7 @@ DICT = Kind(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children,
             lambda tree, keys, count: map(DictKey, keys), _show_dict)
 # One kind for all named tuples: the class itself is the node's data.
 # One may have a `len` of its own, so that its fields are counted in a tuple of them.
-NAMEDTUPLE = Kind(NamedTuple, lambda tree: ((*tree,), type(tree)), lambda cls, xs: cls(*xs),
+NAMEDTUPLE = Kind(NamedTuple, lambda x: (tuple(iter(x)), type(x)), lambda cls, xs: cls(*xs),
                   lambda tree, cls, count: map(GetAttrKey, cls._fields), _show_namedtuple)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import minijax
 from minijax.compiler.elementary import FORMULAS
-from minijax.compiler.llvm import _Instructions
+from minijax.compiler.function_text import _Instructions
 from minijax.compiler.loops import (MMA, Atomic, Barrier, Buffer, Call, Constant, For, If, Kernel,
                                     Launch, Let, Load, Operand, Read, Shuffle, Statement, Store,
                                     While, bodies, walk)
