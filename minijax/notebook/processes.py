@@ -35,8 +35,8 @@ try:
         exec(code, names)
     if rank == 0:
         (folder / "kept").write_bytes(pickle.dumps({name: names[name] for name in sys.argv[1:]}))
-except BaseException:
-    traceback.print_exc()
+except BaseException:  # MPI may lose the end of what is printed
+    (folder / f"failed_{rank}").write_text(traceback.format_exc(), "utf-8")
     MPI.COMM_WORLD.Abort(1)
 """
 
@@ -83,13 +83,13 @@ def run(cell: str, count: int, keep: Sequence[str] = (), modules: Mapping[str, s
             [sys.executable, "-m", "minijax.launch", "-n", str(count),
              str(Path(folder, "run_cell.py")), *keep], text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True))
+            start_new_session=True), Path(folder))
         return Ran([Path(folder, f"printed_{rank}").read_text("utf-8") for rank in range(count)],
                    pickle.loads(Path(folder, "kept").read_bytes()))
 
 
-def _wait_for(program: subprocess.Popen) -> None:
-    """Wait for the processes, or end all of them."""
+def _wait_for(program: subprocess.Popen, folder: Path) -> None:
+    """Wait for the processes, or end all of them; each that fails leaves its traceback."""
     try:
         said, _ = program.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -104,7 +104,8 @@ def _wait_for(program: subprocess.Popen) -> None:
                 os.killpg(program.pid, signal.SIGKILL)
                 program.wait()
     if program.returncode:
-        raise RuntimeError(f"A process has failed:\n{_end_of(said)}")
+        tracebacks = [path.read_text("utf-8") for path in sorted(folder.glob("failed_*"))]
+        raise RuntimeError(f"A process has failed:\n{_end_of(next(iter(tracebacks), said))}")
 
 
 def _end_of(said: str) -> str:
