@@ -319,19 +319,26 @@ class FunctionText:
             self.loop_over_range(loop, start, stop)
 
     def loop_over_range(self, loop: For, start: Operand, stop: Operand) -> None:
-        """A loop over a range, without polls. If its body calls vectorisable functions, whole
-        vectors come first and a scalar remainder after: LLVM would unroll the remainder. A sum is
-        given no vector length, for which LLVM would change its order.
+        """A loop over a range, without polls."""
+        if self.module.vectorized and (lanes := self.lanes_in(loop)):
+            self.loop_in_vectors(loop, start, stop, lanes)
+        elif not self.lanes and (partials := partials_of(loop, self.module.vectorized)):
+            self.sum_in_lanes(loop, start, stop, partials)
+        elif self.module.vectorized:
+            self.loop(loop, start, stop, ())
+        else:
+            self.loop_for_llvm(loop, start, stop)
+
+    def loop_for_llvm(self, loop: For, start: Operand, stop: Operand) -> None:
+        """A loop with what LLVM's vectoriser has to know. If its body calls vectorisable functions,
+        whole vectors come first and a scalar remainder after: LLVM would unroll the remainder. A
+        sum is given no vector length, for which LLVM would change its order.
         """
         is_vectorizable, trip_count = loop.vectorize in ("parallel", "reduce"), loop.trip_count or 0
         lanes = self.lanes or self.module.lanes
         of_lanes = [f'!"llvm.loop.vectorize.width", i32 {lanes}', NO_INTERLEAVING, NO_UNROLLING]
-        if self.module.vectorized and (lanes := self.lanes_in(loop)):
-            self.loop_in_vectors(loop, start, stop, lanes)
-        elif self.lanes:
+        if self.lanes:
             self.loop(loop, start, stop, of_lanes)
-        elif partials := partials_of(loop, self.module.vectorized):
-            self.sum_in_lanes(loop, start, stop, partials)
         elif is_vectorizable and calls(loop, self.module.called) and not adds_floats(loop):
             rest = self.whole_vectors(start, stop, lanes)
             self.loop(loop, start, rest, of_lanes)

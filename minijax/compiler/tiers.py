@@ -1,6 +1,6 @@
 """Tiered compilation: a program first runs code that took little time to compile.
 
-Builds on probe.py and vectorization.py; cache.py makes both tiers, of one text. Chapter 26.
+Builds on probe.py and vectorization.py; cache.py makes both tiers. Chapter 26.
 In JAX: no counterpart; JavaScript engines have tiers.
 """
 

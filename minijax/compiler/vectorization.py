@@ -12,7 +12,7 @@ from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, For, If, Let
 from .probe import cost_of
 
 MAX_UNROLLED = 8  # iterations of a loop inside
-GATHER = 16  # operations that must be there for each access that is done lane by lane
+OPERATIONS_PER_GATHER = 16  # with fewer, an access that is done lane by lane does not pay
 STRAIGHT = Let | Load | Store | Declare | Read | Assign
 
 
@@ -30,7 +30,7 @@ class Steps:
     """
 
     def __init__(self, index: Operand | None = None) -> None:
-        self.steps: dict[Any, int | None] = {index: 1}
+        self.steps: dict[Any, int | None] = {} if index is None else {index: 1}
 
     def __getitem__(self, x: Any) -> int | None:
         return self.steps.get(x, 0)
@@ -71,7 +71,7 @@ def lanes_in(loop: For, register: int) -> int:
     if loop.vectorize not in ("parallel", "reduce") or not is_straight(loop.body) or (
             loop.vectorize == "reduce" and not are_independent(loop)):
         return 0
-    if GATHER * gathers(loop.body, Steps(loop.index)) > cost_of(loop.body):
+    if OPERATIONS_PER_GATHER * gathers(loop.body, Steps(loop.index)) > cost_of(loop.body):
         return 0
     values = [each.value if isinstance(each, Store) else each.target for each in statements
               if isinstance(each, Let | Load | Store)]
@@ -95,8 +95,8 @@ def is_straight(body: Iterable[Statement], most: int = MAX_UNROLLED) -> bool:
 
 
 def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> float:
-    """The number of accesses in a body that are neither of one element nor of neighbours; in a
-    branch none but of neighbours is possible.
+    """The number of accesses in a body that are neither of one element nor of neighbours; infinite,
+    if a branch has one that is not of neighbours: its address may be invalid in other lanes.
     """
     total = 0.
     for each in body:
@@ -105,15 +105,19 @@ def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> fl
                 steps[target] = steps.of(each)
             case Load(target, buffer, index) | Store(buffer, index, target):
                 step = steps.at(buffer, index)
-                total += (math.inf if masked else 1) * (step not in (1, 0 if not masked else 1))
+                if masked and step != 1:
+                    return math.inf
+                total += step not in (0, 1)
                 if isinstance(each, Load):
                     steps[target] = 0 if step == 0 else None
-            case Declare(variable, value) | Assign(variable, value):
+            case Declare(variable, value):
                 steps[variable] = steps[value]
+            case Assign(variable, value):
+                steps[variable] = None if masked else steps[value]
             case Read(target, variable):
                 steps[target] = steps[variable]
-            case For():
-                total += (each.trip_count or 0) * gathers(each.body, steps, masked)
+            case For(body=inner):
+                total += sum(gathers(inner, steps, masked) for _ in range(each.trip_count or 0))
             case If(_, then, orelse):
                 total += gathers((*then, *orelse), steps, masked=True)
     return total

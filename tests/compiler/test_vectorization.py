@@ -8,9 +8,9 @@ import pytest
 from minijax import config, jit, lax, numpy as jnp, tree
 from minijax.compiler import cpu, llvm
 from minijax.compiler.builder import Builder
-from minijax.compiler.loops import For, Let, Load, Store, Buffer, walk
+from minijax.compiler.loops import For, Buffer, walk
 from minijax.compiler.lowered import Lowered
-from minijax.compiler.vectorization import Steps, is_straight, lanes_in
+from minijax.compiler.vectorization import Steps, lanes_in
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(5, 1000)).astype(np.float32)
@@ -110,6 +110,29 @@ def test_iterations_that_depend_on_each_other_are_not():
     assert lanes_in(loop_of(shared, "reduce"), 64) == 0
 
 
+def in_a_branch(*accesses):
+    """A loop with loads at these multiples of its index, where x is positive."""
+    def write(b, x, y, i):
+        with b.when(b.gt(b.load(x, flat(i)), 0.)):
+            for k in accesses:
+                b.store(y, flat(i), b.exp(b.exp(b.load(x, flat(b.mul(i, k))))))
+    return loop_of(write)
+
+
+@pytest.mark.parametrize("accesses, lanes", [((1,), 16), ((2,), 0), ((1, 2), 0), ((2, 1), 0)])
+def test_a_branch_accesses_neighbours_only(accesses, lanes):
+    assert lanes_in(in_a_branch(*accesses), 64) == lanes
+
+
+def test_a_variable_that_a_branch_assigns_is_no_index_of_one_element():
+    def write(b, x, y, i):
+        place = b.variable(b.index(0))
+        with b.when(b.gt(b.load(x, flat(i)), 0.)):
+            b.assign(place, b.index(1))
+        b.store(y, flat(i), b.load(x, flat(b.read(place))))
+    assert lanes_in(loop_of(write), 64) == 0
+
+
 def test_steps_are_those_of_the_numbers():
     b = Builder()
     with b.loop(10, vectorize="parallel") as i:
@@ -119,5 +142,3 @@ def test_steps_are_those_of_the_numbers():
     for each in loop.body:
         steps[each.target] = steps.of(each)
     assert [steps[x] for x in numbers] == [1, -1, -4, 6, None]
-    assert is_straight(loop.body) and isinstance(loop.body[0], Let)
-    assert not isinstance(loop.body[0], Load | Store)
