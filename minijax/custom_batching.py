@@ -4,5 +4,3 @@ In JAX: `jax/custom_batching.py`.
 """
 
 from minijax.custom.custom_vmap import custom_vmap, sequential_vmap
-
-__all__ = ["custom_vmap", "sequential_vmap"]

@@ -40,11 +40,8 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
     >>> closure_convert(lambda x: x * 2.0, 1.0)[1]
     []
     """
-    return _converted(fun, example_args, _may_vary)
-
-
-def _may_vary(x: Any) -> bool:
-    return isinstance(x, core.Tracer) and dtypes.issubdtype(x.dtype, np.inexact)
+    return _converted(fun, example_args, lambda x: (
+        isinstance(x, core.Tracer) and dtypes.issubdtype(x.dtype, np.inexact)))
 
 
 def _converted(fun: Callable, args: tuple, moves: Callable[[Any], bool]

@@ -5,6 +5,3 @@ In JAX: `jax/ref.py`.
 
 from minijax.transforms.array_refs import (AbstractRef, Ref, addupdate, empty_ref, free_ref, freeze,
                                            get, new_ref, set, swap)
-
-__all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref",
-           "set", "swap"]

@@ -5,5 +5,3 @@ Builds on `transforms.compiled`.  In JAX: `jax/stages.py`.
 
 from minijax.transforms.stages import ArgInfo, Compiled, Lowered, Traced
 from minijax.transforms.jit import JitFunction as Wrapped
-
-__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]

@@ -12,7 +12,7 @@ import importlib.util
 import sys
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from minijax.util import absent
 from minijax.as_jax.names import OURS
@@ -38,7 +38,7 @@ class View(types.ModuleType):
         elif hasattr(self._ours, name):
             return getattr(self._ours, name)  # not cached: it may be lazy, or change
         else:
-            raise missing_attribute(self, name)
+            refuse(self, name)
         setattr(self, name, value)
         return value
 
@@ -67,7 +67,7 @@ def module_for(name: str) -> types.ModuleType | None:
     if has_rows or name == f"{ROOT}._src":
         return View(name, None if name == f"{ROOT}._src" else ours)
     if ours and not hasattr(ours, "__getattr__"):
-        vars(ours)["__getattr__"] = lambda missing: refuse(ours, missing)
+        vars(ours)["__getattr__"] = functools.partial(refuse, ours)
     return ours
 
 
@@ -83,13 +83,9 @@ def import_if_present(name: str) -> types.ModuleType | None:
         raise
 
 
-def refuse(module: types.ModuleType, name: str) -> Any:
-    raise missing_attribute(module, name)
-
-
-def missing_attribute(module: types.ModuleType, name: str) -> AttributeError:
-    """The error for a name of JAX's that minijax lacks, with the nearest that it has."""
-    return AttributeError(missing(module.__name__, name, dir(module)), name=name, obj=module)
+def refuse(module: types.ModuleType, name: str) -> NoReturn:
+    """Raise for a name of JAX's that minijax lacks, with the nearest that it has."""
+    raise AttributeError(missing(module.__name__, name, dir(module)), name=name, obj=module)
 
 
 def missing(module: str, name: str, names: Sequence[str]) -> str:

@@ -149,7 +149,7 @@ def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef
 
 # ── Trees ────────────────────────────────────────────────────────────────────────────────────
 
-def broadcast_leaves(leaves: Sequence[Any], prefix: PyTreeDef, full: PyTreeDef) -> list[Any]:
+def prefix_leaves(leaves: Sequence[Any], prefix: PyTreeDef, full: PyTreeDef) -> list[Any]:
     """For each leaf of a structure, the leaf of its prefix that stands over it."""
     parts = prefix.flatten_up_to(full.unflatten(range(full.num_leaves)))
     return [leaf for leaf, part in safe_zip(leaves, parts) for _ in tree_util.tree_leaves(part)]

@@ -4,11 +4,6 @@ In JAX: `jax/extend/`.
 """
 
 from minijax.extend import core as core
+from minijax.util import lazily
 
-
-def __getattr__(name: str) -> object:
-    """The rest is loaded when a program names it."""
-    import importlib
-    if name in ("backend", "linear_util", "random"):
-        return importlib.import_module(f"minijax.extend.{name}")
-    raise AttributeError(f"module 'minijax.extend' has no attribute {name!r}")
+lazily.attach(globals(), table={})  # the other modules are loaded when a program names them

@@ -4,9 +4,9 @@ Builds on `core`, `jaxpr`.  Chapter 06.  In JAX: `jax/extend/core/`.
 """
 
 import contextlib
-import importlib
 import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from minijax.errors import InconclusiveDimensionOperation, JaxprTypeError
 from minijax.core.vmap import with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
                                 jaxpr_as_fun, no_effects)
+from minijax.util import lazily
 from minijax.util.source_info import DebugInfo
 from minijax.lax.tokens import Token
 
@@ -261,14 +262,9 @@ class DropVar(Var):
         return "_"
 
 
+@dataclass(frozen=True)
 class TraceTag:
     """The tag of the tracers of one of JAX's transformations; here all are equal."""
-
-    def __hash__(self) -> int:
-        return hash(TraceTag)
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, TraceTag)
 
 
 def call_impl(f: Any, *args: Any, **params: Any) -> Any:
@@ -295,7 +291,4 @@ class CallPrimitive(Primitive):
         return call_impl(fun, *args)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "primitives":
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+lazily.attach(globals(), table={})  # `primitives` is loaded when a program names it
