@@ -18,14 +18,6 @@ from minijax.experimental.sparse.products import (bcoo_dot_general, bcoo_multipl
                                                   bcoo_multiply_sparse)
 from minijax.experimental.sparse.transform import bcoo_broadcast_in_dim, sparsify
 
-__all__ = [
-    "BCOO", "JAXSparse", "SparseEfficiencyError", "SparseEfficiencyWarning",
-    "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general", "bcoo_extract",
-    "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum",
-    "bcoo_reshape", "bcoo_rev", "bcoo_slice", "bcoo_sort_indices", "bcoo_squeeze",
-    "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "bcoo_update_layout", "empty", "eye",
-    "grad", "jacfwd", "jacobian", "jacrev", "random_bcoo", "sparsify", "todense", "value_and_grad"]
-
 
 def __getattr__(name: str) -> Any:
     """Refuses JAX's other formats and their functions by name."""

@@ -70,41 +70,35 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: boo
     return value_and_gradient
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
-         ) -> Callable:
-    """`jax.grad`, in which the gradient by a sparse array has its indices."""
-    both = value_and_grad(fun, argnums, has_aux, **kwargs)
-
-    @functools.wraps(fun)
-    def gradient(*args: Any, **named: Any) -> Any:
-        value, slopes = both(*args, **named)
-        return (slopes, value[1]) if has_aux else slopes
-    return gradient
-
-
-def _jacobian(derivative: Callable, fun: Callable, argnums: int | Sequence[int], has_aux: bool,
-              options: dict) -> Callable:
+def _without_value(derivative: Callable, fun: Callable, argnums: int | Sequence[int], has_aux: bool,
+                   options: dict) -> Callable:
+    """The function that returns a derivative alone, or with what else the function returns."""
     run = _by_data(derivative, fun, argnums, has_aux, options)
 
     @functools.wraps(fun)
-    def jacobian(*args: Any, **named: Any) -> Any:
+    def of_arrays(*args: Any, **named: Any) -> Any:
         out, restored = run(*args, **named)
         slopes, *aux = out if has_aux else (out,)
-        jacobians = restored(slopes)
-        return (jacobians, *aux) if has_aux else jacobians
-    return jacobian
+        return (restored(slopes), *aux) if has_aux else restored(slopes)
+    return of_arrays
+
+
+def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
+         ) -> Callable:
+    """`jax.grad`, in which the gradient by a sparse array has its indices."""
+    return _without_value(gradients.grad, fun, argnums, has_aux, kwargs)
 
 
 def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
            ) -> Callable:
     """`jax.jacfwd` of a function whose result is one array."""
-    return _jacobian(jacobians.jacfwd, fun, argnums, has_aux, kwargs)
+    return _without_value(jacobians.jacfwd, fun, argnums, has_aux, kwargs)
 
 
 def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
            ) -> Callable:
     """`jax.jacrev` of a function whose result is one array."""
-    return _jacobian(jacobians.jacrev, fun, argnums, has_aux, kwargs)
+    return _without_value(jacobians.jacrev, fun, argnums, has_aux, kwargs)
 
 
 jacobian = jacrev

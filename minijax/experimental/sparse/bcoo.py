@@ -163,13 +163,17 @@ def _check(mat: BCOO) -> None:
                          f"n_batch={mat.n_batch}, n_dense={mat.n_dense}")
 
 
+def with_batch(x: Any, batch: Shape) -> Any:
+    """An array of which some batch axes may have size one, with this batch."""
+    return jnp.broadcast_to(x, (*batch, *x.shape[len(batch):]))
+
+
 def of_each_batch(mat: BCOO, f: Callable[..., Any], *arrays: Any) -> Any:
-    """``f(data, indices, *arrays)`` of each part of the batch; the arrays have its axes, too."""
+    """``f(indices, *arrays)`` of each part of the batch, whose axes the arrays have, too."""
     batch = mat.shape[:mat.n_batch]
-    parts = [jnp.broadcast_to(x, (*batch, *x.shape[len(batch):])) for x in (mat.data, mat.indices)]
     for _ in batch:
         f = vmap(f)
-    return f(*parts, *arrays)
+    return f(*(with_batch(x, batch) for x in (mat.indices, *arrays)))
 
 
 def like(mat: BCOO, buffers: tuple[Any, Any], shape: Sequence[int], keeps_order: bool = False,
@@ -216,7 +220,7 @@ def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dens
     for _ in range(n_batch):
         places = vmap(places)
     new = BCOO.tree_unflatten((mat.shape, True, True), (None, places(is_some)))
-    new.data = _extracted(new, mat)
+    new.data = of_each_batch(new, elements_at, mat)
     return new
 
 
@@ -224,12 +228,12 @@ def bcoo_todense(mat: BCOO) -> Array:
     """The dense array of a sparse one."""
     shape = mat.shape[mat.n_batch:]
 
-    def dense(data: Any, indices: Any) -> Any:
+    def dense(indices: Any, data: Any) -> Any:
         if not mat.n_sparse:
             return data.sum(0)
         out = jnp.zeros(shape, data.dtype)
         return out.at[columns(indices)].add(data, mode="drop")
-    return of_each_batch(mat, dense)
+    return of_each_batch(mat, dense, mat.data)
 
 
 def columns(indices: Any) -> tuple:
@@ -237,16 +241,11 @@ def columns(indices: Any) -> tuple:
     return tuple(indices[..., k] for k in range(indices.shape[-1]))
 
 
-def _extracted(mat: BCOO, arr: Any) -> Any:
+def elements_at(indices: Any, arr: Any) -> Any:
     """The elements of a dense array at the indices; zeros at those that are padding."""
-    def at(indices: Any, arr: Any) -> Any:
-        if not mat.n_sparse:
-            return jnp.broadcast_to(arr, (indices.shape[0], *arr.shape))
-        return arr.at[columns(indices)].get(mode="fill", fill_value=0)
-    batch = mat.shape[:mat.n_batch]
-    for _ in batch:
-        at = vmap(at)
-    return at(jnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[mat.n_batch:])), arr)
+    if not indices.shape[-1]:
+        return jnp.broadcast_to(arr, (indices.shape[0], *arr.shape))
+    return arr.at[columns(indices)].get(mode="fill", fill_value=0)
 
 
 def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
@@ -260,13 +259,13 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     if arr.shape != sparr.shape:
         raise ValueError(f"bcoo_extract requires arr.shape == sparr.shape; got {arr.shape} and "
                          f"{sparr.shape}")
-    data = _extracted(sparr, arr)
+    data = of_each_batch(sparr, elements_at, arr)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
-        def first(data: Any, indices: Any) -> Any:
+        def first(indices: Any, data: Any) -> Any:
             same = (indices[:, None] == indices[None]).all(-1)
             repeated = jnp.tril(same, -1).any(-1)
             return jnp.where(jnp.expand_dims(repeated, range(1, data.ndim)), 0, data)
-        data = of_each_batch(like(sparr, (data, sparr.indices), sparr.shape), first)
+        data = of_each_batch(sparr, first, data)
     return like(sparr, (data, sparr.indices), sparr.shape, True, True)
 
 
@@ -361,12 +360,12 @@ def random_bcoo(key: Any, shape: Sequence[int], *, dtype: Any = np.float32,
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
     """The same array with its indices in lexicographic order."""
-    def in_order(data: Any, indices: Any) -> tuple:
+    def in_order(indices: Any, data: Any) -> tuple:
         if not mat.n_sparse:
             return data, indices
         order = jnp.lexsort(columns(indices)[::-1])
         return data[order], indices[order]
-    return BCOO(of_each_batch(mat, in_order), shape=mat.shape, indices_sorted=True,
+    return BCOO(of_each_batch(mat, in_order, mat.data), shape=mat.shape, indices_sorted=True,
                 unique_indices=mat.unique_indices)
 
 
@@ -382,24 +381,24 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None, remove_zeros: bool = 
     """
     sparse = mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse]
 
-    def padded(data: Any, indices: Any) -> tuple:
+    def padded(indices: Any, data: Any) -> tuple:
         out = (indices >= jnp.array(sparse, indices.dtype)).any(-1)
         if remove_zeros:
             out = out | (data == 0).all(tuple(range(1, data.ndim)))
         return (jnp.where(jnp.expand_dims(out, range(1, data.ndim)), 0, data),
                 jnp.where(out[:, None], jnp.array(sparse, indices.dtype), indices))
-    whole = like(mat, of_each_batch(mat, padded), mat.shape)
+    whole = like(mat, of_each_batch(mat, padded, mat.data), mat.shape)
     if nse is None:
         nse = _count_distinct(whole, sparse)
 
-    def summed(data: Any, indices: Any) -> tuple:
+    def summed(indices: Any, data: Any) -> tuple:
         if not sparse:
             return data.sum(0, keepdims=True)[:nse], indices[:1][:nse]
         rows, place = jnp.unique(indices, axis=0, return_inverse=True, size=nse,
                                  fill_value=jnp.array(sparse, indices.dtype))
         total = jnp.zeros((nse, *data.shape[1:]), data.dtype)
         return total.at[place.reshape(-1)].add(data, mode="drop"), rows
-    return BCOO(of_each_batch(whole, summed), shape=mat.shape, indices_sorted=True,
+    return BCOO(of_each_batch(whole, summed, whole.data), shape=mat.shape, indices_sorted=True,
                 unique_indices=True)
 
 
@@ -438,29 +437,26 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
 
 def _dense_to_sparse(mat: BCOO) -> BCOO:
     """The first dense axis becomes the last sparse one."""
-    b, n = mat.n_batch, mat.shape[mat.n_batch + mat.n_sparse]
-    data, indices = mat.data, mat.indices
-    place = jnp.broadcast_to(jnp.arange(n, dtype=indices.dtype)[:, None],
-                             (*indices.shape[:-1], n, 1))
-    rows = jnp.broadcast_to(indices[..., None, :], (*indices.shape[:-1], n, mat.n_sparse))
-    joined = jnp.concatenate([rows, place], -1)
-    return like(mat, (data.reshape((*data.shape[:b], mat.nse * n, *data.shape[b + 2:])),
-                      joined.reshape((*joined.shape[:b], mat.nse * n, mat.n_sparse + 1))),
-                mat.shape, True, True)
+    n, shape = mat.data.shape[mat.n_batch + 1], mat.indices.shape
+    rows = jnp.broadcast_to(mat.indices[..., None, :], (*shape[:-1], n, mat.n_sparse))
+    return _stored_side_by_side(mat, mat.data, rows, mat.n_batch, mat.n_batch + 1)
 
 
 def _batch_to_sparse(mat: BCOO) -> BCOO:
     """The last batch axis becomes the first sparse one."""
     b = mat.n_batch - 1
-    n = mat.shape[b]
-    data, indices = (jnp.broadcast_to(x, (*x.shape[:b], n, *x.shape[b + 1:]))
+    data, indices = (jnp.broadcast_to(x, (*x.shape[:b], mat.shape[b], *x.shape[b + 1:]))
                      for x in (mat.data, mat.indices))
-    place = jnp.broadcast_to(jnp.arange(n, dtype=indices.dtype)[:, None, None],
-                             (*indices.shape[:-1], 1))
-    joined = jnp.concatenate([place, indices], -1)
-    return like(mat, (data.reshape((*data.shape[:b], n * mat.nse, *data.shape[b + 2:])),
-                      joined.reshape((*joined.shape[:b], n * mat.nse, mat.n_sparse + 1))),
-                mat.shape, True, True)
+    return _stored_side_by_side(mat, data, indices, b, b)
+
+
+def _stored_side_by_side(mat: BCOO, data: Any, indices: Any, b: int, axis: int) -> BCOO:
+    """Axes b and b + 1 of the buffers as one; that of them which was no element's is sparse."""
+    place = lax.broadcasted_iota(indices.dtype, (*indices.shape[:-1], 1), axis)
+    rows = jnp.concatenate([place, indices] if axis == b else [indices, place], -1)
+    data, rows = (x.reshape((*x.shape[:b], x.shape[b] * x.shape[b + 1], *x.shape[b + 2:]))
+                  for x in (data, rows))
+    return like(mat, (data, rows), mat.shape, True, True)
 
 
 # ── The arrangement of axes ──────────────────────────────────────────────────────────────────
@@ -500,7 +496,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     if not batch:
         return like(mat, (data, indices), shape)
     # what is summed over the batch is stored side by side
-    wide = [jnp.broadcast_to(x, (*mat.shape[:b], *x.shape[b:])) for x in (data, indices)]
+    wide = [with_batch(x, mat.shape[:b]) for x in (data, indices)]
     kept, count = without(range(b), batch), math.prod(mat.shape[d] for d in batch)
     buffers = [x.transpose((*kept, *batch, *range(b, x.ndim))).reshape(
         (*(mat.shape[d] for d in kept), count * mat.nse, *x.shape[b + 1:])) for x in wide]
@@ -626,10 +622,15 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         place = x.indices[..., dimension - b]
         moved = jnp.where(place < x.shape[dimension], place + int(start), shape[dimension])
         rows.append(x.indices.at[..., dimension - b].set(moved))
-    wide = [jnp.broadcast_to(x, (*shape[:b], *x.shape[b:])) for x in rows]
-    data = [jnp.broadcast_to(x.data, (*shape[:b], *x.data.shape[b:])) for x in operands]
-    return BCOO((jnp.concatenate(data, b), jnp.concatenate(wide, b)), shape=shape,
-                unique_indices=all(x.unique_indices for x in operands))
+    buffers = joined(([x.data for x in operands], rows), shape[:b])
+    return BCOO(buffers, shape=shape, unique_indices=all(x.unique_indices for x in operands))
+
+
+def joined(buffers: tuple[Sequence, Sequence], batch: Shape) -> tuple[Any, Any]:
+    """The data and indices of several arrays side by side."""
+    data, indices = (jnp.concatenate([with_batch(x, batch) for x in some], len(batch))
+                     for some in buffers)
+    return data, indices
 
 
 # ── Under vmap: batch axes are mapped ────────────────────────────────────────────────────────

@@ -9,10 +9,10 @@ from typing import Any
 
 from minijax import numpy as jnp
 from minijax.core import Array
-from minijax.experimental.sparse.bcoo import (BCOO, Shape, bcoo_sum_duplicates,
-                                              bcoo_update_layout, columns, flat_indices, like)
+from minijax.experimental.sparse.bcoo import (BCOO, bcoo_sum_duplicates, bcoo_update_layout,
+                                              bcoo_todense, elements_at, flat_indices, like,
+                                              of_each_batch)
 from minijax.primitives.axes import without
-from minijax.transforms.api import vmap
 
 Axes = tuple[int, ...]
 
@@ -65,18 +65,13 @@ def _sparse_times_dense(lhs: BCOO, rhs: Any, contracted: tuple[Axes, Axes],
     axes = (*batch[1], *contracted[1])
     rest = without(range(rhs.ndim), axes)
     rhs = rhs.transpose((*axes, *rest))
-    place = columns(lhs.indices)
-    rows = rhs.at[tuple(place[d] for d in used)].get(
-        mode="fill", fill_value=0) if used else jnp.broadcast_to(rhs, (lhs.nse, *rhs.shape))
+    rows = elements_at(lhs.indices[:, used], rhs)
     data = jnp.expand_dims(lhs.data, range(1, rows.ndim)) * rows
     kept = (*batch[0], *free)
     shape = (*(lhs.shape[d] for d in kept), *(rhs.shape[len(axes):]))
     is_out = (lhs.indices >= jnp.array(lhs.shape, lhs.indices.dtype)).any(-1)
     data = jnp.where(jnp.expand_dims(is_out, range(1, data.ndim)), 0, data)
-    if not kept:
-        return data.sum(0)
-    out = jnp.zeros(shape, data.dtype)
-    return out.at[tuple(place[d] for d in kept)].add(data, mode="drop")
+    return bcoo_todense(BCOO((data, lhs.indices[:, kept]), shape=shape))
 
 
 def _sparse_times_sparse(lhs: BCOO, rhs: BCOO, contracted: tuple[Axes, Axes],
@@ -121,23 +116,12 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
         raise NotImplementedError("multiplication between sparse and dense is only implemented for "
                                   f"cases where the output shape matches the sparse matrix shape; "
                                   f"got shape={sp_mat.shape}, v.shape={v.shape}")
-    b, s = sp_mat.n_batch, sp_mat.n_sparse
     v = jnp.expand_dims(v, range(sp_mat.ndim - v.ndim))
-    wide = jnp.broadcast_to(v, (*sp_mat.shape[:b], *v.shape[b:]))
 
     def factors(indices: Any, v: Any) -> Any:
-        place = tuple(jnp.zeros_like(x) if n == 1 else x
-                      for x, n in zip(columns(indices), v.shape, strict=False))
-        return (v.at[place].get(mode="fill", fill_value=0) if s else
-                jnp.broadcast_to(v, (indices.shape[0], *v.shape)))
-    return sp_mat.data * _over_batch(factors, sp_mat, wide)
-
-
-def _over_batch(f: Any, mat: BCOO, dense: Any) -> Any:
-    shape: Shape = mat.shape[:mat.n_batch]
-    for _ in shape:
-        f = vmap(f)
-    return f(jnp.broadcast_to(mat.indices, (*shape, *mat.indices.shape[len(shape):])), dense)
+        is_one = jnp.array(v.shape[:indices.shape[-1]], int) == 1
+        return elements_at(jnp.where(is_one, 0, indices), v)
+    return sp_mat.data * of_each_batch(sp_mat, factors, v)
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:

@@ -12,16 +12,13 @@ import numpy as np
 
 from minijax import core, numpy as jnp, tree_util
 from minijax.core import Primitive
-from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn
+from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, subjaxprs
 from minijax.experimental.sparse import bcoo, products
 from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
 from minijax.primitives.ad_util import batch_elementwise
 from minijax.transforms.api import make_jaxpr
 from minijax.transforms.stages import ShapeDtypeStruct
 from minijax.util import context
-
-Rule = Callable[..., Any]
-_rules: dict[str, Rule] = {}  # the operation of a primitive on sparse arrays, by its name
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
@@ -79,13 +76,11 @@ def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 def _of_sparse(eqn: JaxprEqn, values: list) -> list[Any]:
     """The results of one operation of which an operand is sparse."""
     p, params = eqn.primitive, eqn.params
-    inner = [x for x in params.values() if isinstance(x, ClosedJaxpr)]
-    if len(inner) == 1 and len(inner[0].jaxpr.invars) == len(values) and (
-            len(inner[0].jaxpr.outvars) == len(eqn.outvars)) and p.name in _CALLS:
-        return _run(inner[0], values)
-    rule = _rules.get(p.name)
-    if rule is not None:
-        return [rule(*values, **params)]
+    if p.name in _CALLS:
+        [inner] = subjaxprs(params)
+        return _run(inner, values)
+    if p.name in _RULES:
+        return [_RULES[p.name](*values, **params)]
     if getattr(p.batch, "__func__", None) is not batch_elementwise.rule:
         raise NotImplementedError(f"sparse rule for {p.name} is not implemented.")
     return [_elementwise(p, values, params)]
@@ -119,19 +114,10 @@ _LINEAR = ("neg", "copy", "real")  # of repeated elements as of their sum
 
 # ── The rules ────────────────────────────────────────────────────────────────────────────────
 
-def _rule(name: str) -> Callable[[Rule], Rule]:
-    def decorate(rule: Rule) -> Rule:
-        _rules[name] = rule
-        return rule
-    return decorate
-
-
-@_rule("convert_element_type")
 def _convert(x: BCOO, *, new_dtype: Any, weak_type: bool) -> BCOO:
     return like(x, (x.data.astype(new_dtype), x.indices), x.shape, True, True)
 
 
-@_rule("add")
 def _add(x: Any, y: Any) -> Any:
     if not (_is_sparse(x) and _is_sparse(y)):
         sparse, dense = (x, y) if _is_sparse(x) else (y, x)
@@ -149,20 +135,16 @@ def _add(x: Any, y: Any) -> Any:
                                   "dimensions.")
     if x.indices is y.indices:
         return like(x, (x.data + y.data, x.indices), x.shape, True, True)
-    b = x.n_batch
-    wide = [[jnp.broadcast_to(buffer, (*x.shape[:b], *buffer.shape[b:])) for buffer in pair]
-            for pair in ((x.data, y.data), (x.indices, y.indices))]
-    return BCOO((jnp.concatenate(wide[0], b), jnp.concatenate(wide[1], b)), shape=x.shape)
+    buffers = bcoo.joined(([x.data, y.data], [x.indices, y.indices]), x.shape[:x.n_batch])
+    return BCOO(buffers, shape=x.shape)
 
 
-@_rule("sub")
 def _sub(x: Any, y: Any) -> Any:
     if not (_is_sparse(x) and _is_sparse(y)):
         raise NotImplementedError("Subtraction between sparse and dense array.")
     return _add(x, like(y, (-y.data, y.indices), y.shape, True, True))
 
 
-@_rule("mul")
 def _mul(x: Any, y: Any) -> Any:
     if _is_sparse(x) and _is_sparse(y):
         if x.indices is y.indices and x.unique_indices:
@@ -173,7 +155,6 @@ def _mul(x: Any, y: Any) -> Any:
     return like(sparse, (data, sparse.indices), sparse.shape, True, True)
 
 
-@_rule("div")
 def _div(x: Any, y: Any) -> Any:
     if _is_sparse(y):
         raise NotImplementedError(
@@ -183,22 +164,12 @@ def _div(x: Any, y: Any) -> Any:
     return _mul(x, 1 / y)
 
 
-_rule("transpose")(bcoo.bcoo_transpose)
-_rule("reshape")(bcoo.bcoo_reshape)
-_rule("squeeze")(lambda x, *, dimensions: bcoo.bcoo_squeeze(x, dimensions=dimensions))
-_rule("slice")(bcoo.bcoo_slice)
-_rule("rev")(lambda x, *, dimensions: bcoo.bcoo_rev(x, dimensions))
-_rule("dot_general")(products.bcoo_dot_general)
-
-
-@_rule("reduce_sum")
 def _reduce_sum(x: BCOO, *, axes: Sequence[int]) -> Any:
     """Sums over all axes are dense, as are those that leave only dense ones."""
     out = bcoo.bcoo_reduce_sum(x, axes=axes)
     return out if out.ndim else out.todense()
 
 
-@_rule("concatenate")
 def _concatenate(*operands: Any, dimension: int) -> BCOO:
     if not all(map(_is_sparse, operands)):
         raise NotImplementedError("Concatenation of sparse and dense arrays is not implemented; "
@@ -206,7 +177,6 @@ def _concatenate(*operands: Any, dimension: int) -> BCOO:
     return bcoo.bcoo_concatenate(operands, dimension=dimension)
 
 
-@_rule("broadcast_in_dim")
 def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int],
                           sharding: Any = None) -> BCOO:
     """The sparse array, repeated along new axes and along those of size one.
@@ -239,38 +209,31 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
                 unique_indices=mat.unique_indices)
 
 
+# The operations of primitives on sparse arrays, by their names.
+_RULES: dict[str, Callable[..., Any]] = {
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "convert_element_type": _convert,
+    "transpose": bcoo.bcoo_transpose, "reshape": bcoo.bcoo_reshape, "squeeze": bcoo.bcoo_squeeze,
+    "slice": bcoo.bcoo_slice, "rev": bcoo.bcoo_rev, "concatenate": _concatenate,
+    "broadcast_in_dim": bcoo_broadcast_in_dim, "reduce_sum": _reduce_sum,
+    "dot_general": products.bcoo_dot_general}
+
+
 # ── The operators and methods of BCOO ────────────────────────────────────────────────────────
 
 def _swapped(f: Callable) -> Callable:
     return lambda x, y: f(y, x)
 
 
-def _item(self: BCOO, index: Any) -> BCOO:
-    """`x[index]`, for integers, slices, None and Ellipsis."""
-    return sparsify(lambda x: x[index])(self)
-
-
-def _sum(self: BCOO, *args: Any, **named: Any) -> Any:
-    """The sum, or the sums along axes, as those of `jax.numpy`."""
-    return sparsify(lambda x: x.sum(*args, **named))(self)
-
-
-def _reshape(self: BCOO, *args: Any, **named: Any) -> Any:
-    """The same elements in another shape."""
-    return sparsify(lambda x: x.reshape(*args, **named))(self)
-
-
-def _astype(self: BCOO, *args: Any, **named: Any) -> Any:
-    """The same with its elements converted."""
-    return sparsify(lambda x: x.astype(*args, **named))(self)
-
-
-def _power(self: BCOO, exponent: Any) -> Any:
-    return sparsify(lambda x: jnp.power(x, exponent))(self)
+def _method_of_arrays(name: str, doc: str) -> Callable:
+    """A method of arrays whose further arguments are no arrays."""
+    def method(self: BCOO, *args: Any, **named: Any) -> Any:
+        return sparsify(lambda x: getattr(x, name)(*args, **named))(self)
+    method.__doc__ = doc
+    return method
 
 
 def _iterated(self: BCOO) -> Any:
-    return iter([_item(self, i) for i in range(self.shape[0])])
+    return iter([self[i] for i in range(self.shape[0])])  # type: ignore[index]
 
 
 _ALONE: dict[str, Callable] = {
@@ -281,8 +244,13 @@ _EITHER_SIDE: dict[str, Callable] = {
     "matmul": jnp.matmul, "mul": jnp.multiply, "truediv": jnp.divide, "add": jnp.add,
     "sub": jnp.subtract}
 _METHODS: dict[str, Callable] = {
-    "sum": _sum, "reshape": _reshape, "astype": _astype, "__getitem__": _item,
-    "__iter__": _iterated, "__pow__": _power,
+    **{name: _method_of_arrays(name, doc) for name, doc in {
+        "sum": "The sum, or the sums along axes, as those of `jax.numpy`.",
+        "reshape": "The same elements in another shape.",
+        "astype": "The same with its elements converted.",
+        "__getitem__": "`x[index]`, for integers, slices, None and Ellipsis.",
+        "__pow__": "`x ** n`, for a number."}.items()},
+    "__iter__": _iterated,
     **{f"__{name}__": sparsify(f) for name, f in {**_ALONE, **_EITHER_SIDE}.items()},
     **{f"__r{name}__": sparsify(_swapped(f)) for name, f in _EITHER_SIDE.items()}}
 for _name, _method in _METHODS.items():
