@@ -89,6 +89,8 @@ jax.jit(lambda x: x * 2, out_shardings=columns).lower(X).compile()(X).sharding
 jax.jit(lambda x: x * 2, out_shardings=columns).lower(X).compile().output_shardings
 jax.jit(lambda x: x, in_shardings=rows).lower(X).compile().input_shardings
 lax.scan(lambda c, x: (c + x, c * x), jnp.zeros(2), a)[0].sharding.spec
+lax.scan(lambda c, x: (c + x, c * x), jnp.zeros(8), a.T)[1].sharding
+[x.sharding for x in jax.jit(lambda x: (x * 2, jnp.zeros(3), 1.))(to_other(one))]
 jax.jit(lambda x: lax.scan(lambda c, x: (c, x * 2), 0., x)[1])(jax.device_put(X, rows)).shape
 lax.with_sharding_constraint(np.ones(8), S)
 jax.jit(lambda x: lax.with_sharding_constraint(x, rows).shape)(np.ones((9, 2)))

@@ -11,41 +11,9 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.placement import gathering
-from minijax.placement.gathering import assert_equal as assert_equal
-
-
-def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The first process's tree, as NumPy arrays.
-
-    Args:
-      in_tree: a tree of arrays, of the same shapes in all processes.
-      is_source: whether this process is the one whose tree is sent, instead of the first.
-
-    Raises:
-      ValueError: for other shapes or dtypes in other processes.
-
-    >>> broadcast_one_to_all({"step": 3})
-    {'step': array(3)}
-    """
-    return gathering.broadcast(in_tree, is_source)
-
-
-def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The trees of all processes, as NumPy arrays.
-
-    Args:
-      in_tree: a tree of arrays, of the same shapes in all processes. A global array is gathered
-        from its shards.
-      tiled: whether they are joined along their first axis, instead of along a new one.
-
-    Raises:
-      ValueError: for other shapes or dtypes in other processes, and for global arrays unless
-        `tiled`.
-
-    >>> process_allgather(np.arange(2)).shape, process_allgather(np.arange(2), tiled=True).shape
-    ((1, 2), (2,))
-    """
-    return gathering.allgather(in_tree, tiled)
+from minijax.placement.gathering import (assert_equal as assert_equal,
+                                         broadcast_one_to_all as broadcast_one_to_all,
+                                         process_allgather as process_allgather)
 
 
 def sync_global_devices(name: str) -> None:

@@ -52,9 +52,7 @@ class Grid(NamedTuple):
         """
         if rank not in self.ranks:
             raise errors.JaxRuntimeError(f"rank {rank} is not one of the mesh, {self.ranks}")
-        sizes = [size for _, size in self.axes]
-        places = np.unravel_index(self.ranks.index(rank), sizes) if sizes else ()
-        return {name: int(i) for (name, _), i in zip(self.axes, places, strict=True)}
+        return _coordinates(self)[rank]
 
     def block(self, rank: int, names: Names) -> int:
         """The number of a rank's block along some axes, the first of them major."""
@@ -93,6 +91,14 @@ class Grid(NamedTuple):
 
 
 @functools.lru_cache(1024)
+def _coordinates(grid: Grid) -> dict[int, dict[Hashable, int]]:
+    sizes = dict(grid.axes)
+    places = itertools.product(*map(range, sizes.values()))
+    return {rank: dict(zip(sizes, place, strict=True))
+            for rank, place in zip(grid.ranks, places, strict=True)}
+
+
+@functools.lru_cache(1024)
 def _group(grid: Grid, rank: int, names: Names) -> tuple[int, ...]:
     places, sizes = grid.coordinates(rank), dict(grid.axes)
     group = []
@@ -119,8 +125,7 @@ Run = Callable[..., np.ndarray]  # (engine, group, *buffers, **params) -> buffer
 _NO_RULE = cannot("the partitioner inserts it after all transformations.")
 
 
-def _across(name: str, run: Run, shape: Callable[..., tuple], effects: frozenset = communication,
-            **slots: Any) -> Primitive:
+def _across(name: str, run: Run, shape: Callable[..., tuple], **slots: Any) -> Primitive:
     """A primitive whose meaning is a call of the engine of the rank that runs.
 
     Args:
@@ -138,7 +143,7 @@ def _across(name: str, run: Run, shape: Callable[..., tuple], effects: frozenset
     return Primitive(
         name, impl=impl, **{"abstract_eval": abstract_eval, **slots}, jvp=_NO_RULE,
         transpose=_NO_RULE, batch=_NO_RULE, examples=list,
-        effects=lambda **_: effects, printed=lambda *, grid, where="", **params: params,
+        effects=lambda **_: communication, printed=lambda *, grid, where="", **params: params,
         loop=lambda b, outs, operands, **params: b.host_call(
             functools.partial(impl, **params), operands, outs, views=True))
 

@@ -10,15 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from minijax import core
-from minijax.core import Array
-from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Literal, Var
-from minijax.core.tracing import stage
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, effects_of
 from minijax.placement.across import Names, across_reduce_p
 from minijax.primitives.ad_util import add_any_p
 from minijax.primitives.algebra import add_p, div_p, mul_p, neg_p
 from minijax.primitives.shape import reshape_p, transpose_p
-from minijax.util import context
 
 LINEAR = frozenset([reshape_p, transpose_p, neg_p, mul_p, div_p])  # in the first operand
 
@@ -48,17 +44,12 @@ def with_own_sums(body: ClosedJaxpr, layouts: Sequence[Sequence[Names]], num_con
     if not skipped:
         return body, [()] * len(reductions)
 
-    @context.leaving(core.current_source)
-    def run(*args: Array) -> list[Array]:
-        jaxpr = body.jaxpr
-        env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*body.consts, *args), strict=True))
-        for eqn in jaxpr.eqns:
-            if eqn in skipped:
-                env[eqn.outvars[0]] = env[eqn.invars[0]]
-            else:
-                env.run(eqn)
-        return [env[x] for x in jaxpr.outvars]
-    return (stage(run, body.in_avals, body.jaxpr.debug_info),
+    terms: dict[Any, Any] = {eqn.outvars[0]: eqn.invars[0] for eqn in skipped}
+    eqns = [eqn.replace(invars=tuple(terms.get(x, x) for x in eqn.invars))
+            for eqn in body.eqns if eqn not in skipped]
+    own = body.jaxpr.replace(eqns=eqns, effects=effects_of(eqns),
+                             outvars=[terms.get(x, x) for x in body.jaxpr.outvars])
+    return (ClosedJaxpr(own, body.consts),
             [eqn.params["names"] if eqn else () for eqn in reductions])
 
 

@@ -98,19 +98,7 @@ def process_indices(backend: str | None = None) -> list[int]:
     return sorted({device.process_index for device in devices(backend)})
 
 
-def host_id(backend: str | None = None) -> int:
-    """The older name of `process_index`."""
-    return process_index(backend)
-
-
-def host_count(backend: str | None = None) -> int:
-    """The older name of `process_count`."""
-    return process_count(backend)
-
-
-def host_ids(backend: str | None = None) -> list[int]:
-    """The older name of `process_indices`."""
-    return process_indices(backend)
+host_id, host_count, host_ids = process_index, process_count, process_indices  # older names
 
 
 def default_backend() -> str:

@@ -13,12 +13,7 @@ from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.placement import devices
 from minijax.transforms.compiled import executable
 from minijax.placement.meshes import Mesh, current, is_only_named
-from minijax.placement.sharding_propagation import explicit_shardings as explicit_shardings
-from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import stage
-
-Operation = tuple[Primitive, tuple[ShapedArray, ...], tuple]
-
 
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl] | None:
@@ -26,29 +21,21 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
     device = devices.device_of(args)
     if device.is_host:
         return None
-    operation = primitive, tuple([x.aval for x in args]), tuple(params.items())
+    operation = (primitive, tuple([x.aval for x in args]), tuple(params.items()), device,
+                 config.trace_key())
     try:
-        run, avals = _cached_executable(*operation, device, config.trace_key())
+        run, avals = _executable(*operation)
     except TypeError:  # a parameter has no hash
-        run, avals = _executable(*operation, device)
+        run, avals = _executable.__wrapped__(*operation)  # type: ignore[attr-defined]
     return [*map(device.array, run(*map(device.operand, args)), avals)]
 
 
-def _executable(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
-                device: devices.Device) -> tuple[Callable[..., list], Sequence[ShapedArray]]:
-    closed = _program(primitive, avals, params)
-    return executable(closed, primitive.name, device), closed.out_avals
-
-
 @caches.remembered(maxsize=8192)
-def _cached_executable(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
-                       device: devices.Device, trace_key: tuple
-                       ) -> tuple[Callable[..., list], Sequence[ShapedArray]]:
-    return _executable(primitive, avals, params, device)
-
-
-def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:
-    return stage(lambda *args: primitive.bind_list(*args, **dict(params)), avals)
+def _executable(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
+                device: devices.Device, trace_key: tuple
+                ) -> tuple[Callable[..., list], Sequence[ShapedArray]]:
+    closed = stage(lambda *args: primitive.bind_list(*args, **dict(params)), avals)
+    return executable(closed, primitive.name, device), closed.out_avals
 
 
 def default_device() -> devices.Device:
@@ -70,6 +57,7 @@ def default_device() -> devices.Device:
 # Arrays over several devices, which `resharding` makes through the hook that this module is.
 all_devices, placed, from_blocks = (lazily.later("minijax.placement.sharded_arrays", name)
                                     for name in ("all_devices", "placed", "from_blocks"))
+explicit_shardings = lazily.later("minijax.placement.spmd", "explicit_shardings")
 
 
 def named(device: Any) -> devices.Device | None:

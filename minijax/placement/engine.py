@@ -55,17 +55,8 @@ class Engine(Protocol):
           pairs: pairs of a sender and a receiver, a rank at most once as each.
         """
 
-    def broadcast(self, x: np.ndarray, root: int, group: Group, where: str = "") -> np.ndarray:
-        """The block of the rank `root`; the others pass one of its shape and dtype."""
-
     def once(self, call: Callable[[], T], group: Group, where: str = "") -> T:
         """The result of a function that the first rank of each process calls."""
-
-    def barrier(self, group: Group, where: str = "") -> None:
-        """Wait until all ranks of the group wait here."""
-
-    def abort(self, message: str) -> None:
-        """End all ranks."""
 
 
 def combined(blocks: Sequence[np.ndarray], op: str) -> np.ndarray:
@@ -232,18 +223,9 @@ class ThreadEngine:
         senders = [sender for sender, receiver in pairs if receiver == self.rank]
         return blocks[senders[0]] if senders else np.zeros_like(x)
 
-    def broadcast(self, x: np.ndarray, root: int, group: Group, where: str = "") -> np.ndarray:
-        return self._meet("broadcast", x, group, where, root)[group.index(root)]
-
     def once(self, call: Callable[[], T], group: Group, where: str = "") -> T:
         result: Any = call() if self.rank == group[0] else None
         return self.threads.meet(self.rank, ("once", where), result, group, where)[0]
-
-    def barrier(self, group: Group, where: str = "") -> None:
-        self._meet("barrier", np.zeros(()), group, where)
-
-    def abort(self, message: str) -> None:
-        self.threads.fail(errors.JaxRuntimeError(message))
 
 
 ALONE = ThreadEngine()

@@ -3,7 +3,6 @@
 Builds on `processes`.  In JAX: `jax/experimental/multihost_utils.py`.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from minijax import core, dtypes, tree_util
 from minijax.placement.devices import CPU
 from minijax.placement.meshes import Mesh, P, PartitionSpec
 from minijax.placement.named_sharding import NamedSharding
-from minijax.placement.processes import own_engine
+from minijax.placement.processes import other_process, own_engine
 from minijax.placement.resharding import place, shard_value
 from minijax.placement.sharded_arrays import from_blocks, spans_processes, resharded
 from minijax.util import source_info
@@ -34,19 +33,27 @@ def _check_same_tree(operation: str, leaves: Sequence[np.ndarray], tree: Any) ->
     Raises:
       ValueError: names two of them.
     """
-    engine = own_engine()
     told = f"{tree} of {', '.join(f'{x.dtype.name}{[*x.shape]}' for x in leaves)}"
-    digest = hashlib.blake2b(told.encode(), digest_size=16).digest()
-    others = engine.agree(digest + told.encode()[:480].ljust(480), _everyone(), _where(operation))
-    for rank, other in enumerate(others):
-        if other[:16] != digest:
-            raise ValueError(f"{operation} needs the same shapes and dtypes in all processes: "
-                             f"process {engine.rank} has {told}, process {rank} has "
-                             f"{other[16:].decode(errors='ignore').strip()}.")
+    if other := other_process([told], told, _everyone(), _where(operation)):
+        raise ValueError(f"{operation} needs the same shapes and dtypes in all processes: process "
+                         f"{own_engine().rank} has {told}, process {other[0]} has {other[1]}.")
 
 
-def allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The trees of all processes, joined along a new first axis, or if `tiled` along the first."""
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """The trees of all processes, as NumPy arrays.
+
+    Args:
+      in_tree: a tree of arrays, of the same shapes in all processes. A global array is gathered
+        from its shards.
+      tiled: whether they are joined along their first axis, instead of along a new one.
+
+    Raises:
+      ValueError: for other shapes or dtypes in other processes, and for global arrays unless
+        `tiled`.
+
+    >>> process_allgather(np.arange(2)).shape, process_allgather(np.arange(2), tiled=True).shape
+    ((1, 2), (2,))
+    """
     leaves, tree = tree_util.tree_flatten(in_tree)
     is_global = [spans_processes(x) for x in leaves]
     if any(is_global) and not tiled:
@@ -73,8 +80,19 @@ def _whole(x: core.Array) -> np.ndarray:
     return np.asarray(resharded(x, sharding))
 
 
-def broadcast(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The tree of the process that is the source, by default the first."""
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The first process's tree, as NumPy arrays.
+
+    Args:
+      in_tree: a tree of arrays, of the same shapes in all processes.
+      is_source: whether this process is the one whose tree is sent, instead of the first.
+
+    Raises:
+      ValueError: for other shapes or dtypes in other processes.
+
+    >>> broadcast_one_to_all({"step": 3})
+    {'step': array(3)}
+    """
     engine = own_engine()
     leaves, tree = tree_util.tree_flatten(in_tree)
     arrays = [np.asarray(x) for x in leaves]
@@ -100,7 +118,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
         if spans_processes(x):
             return np.asarray(x.addressable_data(0))
         return np.concatenate([np.atleast_1d(np.asarray(x))] * own_engine().size)
-    out = allgather(in_tree, tiled=True)
+    out = process_allgather(in_tree, tiled=True)
     same = tree_util.tree_map(lambda x, y: np.all(np.equal(repeated(x), y)), in_tree, out)
     if not all(tree_util.tree_leaves(same)):
         raise AssertionError(f"{fail_message}. Expected: {out}; got: {in_tree}.")

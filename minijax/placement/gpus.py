@@ -13,6 +13,10 @@ from minijax.placement import devices
 from minijax.placement.devices import Device, DeviceArray, on_the_host
 from minijax.util import lazily
 
+_count, _number_of, _gpu = (lazily.later("minijax.compiler.targets.driver", name)
+                            for name in ("count", "number_of", "Gpu"))
+_emulator = lazily.later("minijax.compiler.targets.emulator", "Emulator")
+
 
 class GpuDevice(Device):
     """A processor with memory of its own."""
@@ -66,14 +70,10 @@ class CudaDevice(GpuDevice):
 
     @classmethod
     def count(cls) -> int:
-        with lazily.importing:
-            from minijax.compiler.targets import driver
-        return driver.count()
+        return _count()
 
     def start(self) -> Any:
-        with lazily.importing:
-            from minijax.compiler.targets import driver
-        return driver.Gpu(self.id)
+        return _gpu(self.id)
 
     def compiled(self, lowered: Any) -> Any:
         core.base_trace.notify("gpu", lowered.jaxpr)
@@ -82,9 +82,7 @@ class CudaDevice(GpuDevice):
     @classmethod
     def with_address(cls, address: int) -> Self:
         """The device whose memory contains an address."""
-        with lazily.importing:
-            from minijax.compiler.targets import driver
-        return cast(Self, cls.numbered(driver.number_of(address)))
+        return cast(Self, cls.numbered(_number_of(address)))
 
     def __str__(self) -> str:
         return f"cuda:{self.id}"
@@ -100,9 +98,7 @@ class EmulatedDevice(GpuDevice):
         return 1
 
     def start(self) -> Any:
-        with lazily.importing:
-            from minijax.compiler.targets import emulator
-        return emulator.Emulator()
+        return _emulator()
 
     def __str__(self) -> str:
         return f"emulator:{self.id}"

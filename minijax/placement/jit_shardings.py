@@ -108,11 +108,6 @@ class JitShardings:
                 for sharding in tree_util.flatten_axes(which, tree, shardings)]
 
 
-def _spans_processes(sharding: Any) -> bool:
-    return (isinstance(sharding, Sharding) and isinstance(sharding.mesh, Mesh)
-            and not sharding.is_fully_addressable)
-
-
 def check_shardings(which: str, shardings: Any) -> Any:
     """The same tree.
 
@@ -151,8 +146,9 @@ def shard_args(args: tuple, static: set[int], shardings: Any,
     flat_shardings = tree_util.flatten_axes("pjit in_shardings", tree, shardings)
     for x, spec in zip(leaves, flat_shardings, strict=True):
         sharding = canonicalize_sharding(spec, no_mesh(spec))
-        if _spans_processes(sharding) and not (
-                isinstance(x, core.Array) or sharding.is_fully_replicated):
+        if not isinstance(x, core.Array) and isinstance(sharding, Sharding) and isinstance(
+                sharding.mesh, Mesh) and not (
+                sharding.is_fully_addressable or sharding.is_fully_replicated):
             raise ValueError(
                 "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, "
                 "either specify a replicated sharding explicitly or use "

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from minijax import config
-from minijax.placement.devices import CPU, kind_in_use
+from minijax.placement.devices import CPU, Device, kind_in_use
 from minijax.transforms.arguments import Sentinel
 from minijax.util import caches
 
@@ -32,6 +32,8 @@ def interned(x: T) -> T:
 
 class ByValue:
     """Objects of a class are equal if their parts are."""
+
+    __slots__ = ()
 
     def _parts(self) -> tuple:
         raise NotImplementedError
@@ -337,20 +339,16 @@ class Mesh(_Grid):
     @property
     def local_mesh(self) -> Mesh:
         """The part of the mesh whose devices belong to this process."""
-        is_here = np.vectorize(self._is_here, otypes=[bool])(self.devices)
-        if self.devices.size and not is_here.any():
+        is_local = np.vectorize(is_here, otypes=[bool])(self.devices)
+        if self.devices.size and not is_local.any():
             raise ValueError("When you call `mesh.local_mesh`, the mesh must have devices of this "
                              f"process, but it has {list(self.devices.flat)}.")
-        places = np.ix_(*(np.unique(place) for place in np.nonzero(is_here)))
+        places = np.ix_(*(np.unique(place) for place in np.nonzero(is_local)))
         return Mesh(self.devices[places], self.axis_names)
 
     @property
     def local_devices(self) -> list:
-        return [device for device in self.devices.flat if self._is_here(device)]
-
-    @staticmethod
-    def _is_here(device: Any) -> bool:
-        return device.process_index == CPU.process_index
+        return [*filter(is_here, self.devices.flat)]
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
@@ -387,6 +385,11 @@ class Mesh(_Grid):
     def __repr__(self) -> str:
         types = f", {self._types()}" if self.axis_names else ""
         return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
+
+
+def is_here(device: Device) -> bool:
+    """Whether a device belongs to this process."""
+    return device.process_index == CPU.process_index
 
 
 _entered: ContextVar[tuple] = ContextVar("minijax_meshes_entered", default=())

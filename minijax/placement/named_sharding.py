@@ -6,15 +6,16 @@ In JAX: `jax/_src/named_sharding.py`.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 
 from minijax import core
-from minijax.placement.devices import CPU, Device, DeviceArray
-from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, P, PartitionSpec
+from minijax.placement.across import Grid
+from minijax.placement.devices import Device, DeviceArray
+from minijax.placement.meshes import (AbstractMesh, AxisType, ByValue, Mesh, P, PartitionSpec,
+                                       is_here)
 
 
 Index = tuple[slice, ...]
@@ -47,8 +48,7 @@ class Sharding:
 
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
-        return tuple(device for device in self._device_assignment
-                     if device.process_index == CPU.process_index)
+        return tuple(filter(is_here, self._device_assignment))
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -81,26 +81,21 @@ class Sharding:
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Index]:
         """The part of an array on each device, as an index."""
-        ndim = len(global_shape)
-        block, cuts, names = self.shard_shape(global_shape), self._cuts(ndim), self.spec.names(ndim)
-        sizes = dict(self.mesh.shape_tuple)
+        grid, block = Grid.of(self.mesh), self.shard_shape(global_shape)
+        names = self.spec.names(len(block))
 
-        def part(coordinates: dict, axis: int) -> slice:
-            if cuts[axis] == 1:
+        def part(device: Device, axis: int) -> slice:
+            if grid.count(names[axis]) == 1:
                 return slice(None)
-            number = 0
-            for name in names[axis]:
-                number = number * sizes[name] + coordinates[name]
-            return slice(number * block[axis], (number + 1) * block[axis])
-        grid = itertools.product(*map(range, self.mesh.axis_sizes))
-        return {device: tuple(part(dict(zip(sizes, coordinates, strict=True)), axis)
-                              for axis in range(ndim))
-                for device, coordinates in zip(self._device_assignment, grid, strict=True)}
+            start = grid.block(device.rank, names[axis]) * block[axis]
+            return slice(start, start + block[axis])
+        return {device: tuple(part(device, axis) for axis in range(len(block)))
+                for device in self._device_assignment}
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Index]:
         """The part of an array on each device of this process, as an index."""
         return {device: index for device, index in self.devices_indices_map(global_shape).items()
-                if device.process_index == CPU.process_index}
+                if is_here(device)}
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether the other sharding puts the same parts of arrays on the same devices."""
@@ -205,7 +200,7 @@ class NamedSharding(Sharding):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
 
 
-class SingleDeviceSharding(Sharding):
+class SingleDeviceSharding(ByValue, Sharding):
     """The sharding of an array that is on one device.
 
     >>> from minijax import devices
@@ -225,11 +220,8 @@ class SingleDeviceSharding(Sharding):
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         return SingleDeviceSharding(self._device, memory_kind=kind)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self._device == other._device
-
-    def __hash__(self) -> int:
-        return hash(self._device)
+    def _parts(self) -> tuple:
+        return (self._device,)
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
@@ -277,6 +269,18 @@ def sharding_of_struct(sharding: Any) -> Any:
             "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
             f"{sharding} of type {type(sharding)}.")
     return sharding
+
+
+def with_full_spec(sharding: Any, ndim: int) -> Any:
+    """The same sharding; over explicit axes its spec has an entry for each axis of an array."""
+    if not (isinstance(sharding, NamedSharding) and AxisType.Explicit in sharding.mesh.axis_types):
+        return sharding
+    return sharding.update(spec=full(sharding.spec, ndim))
+
+
+def full(spec: PartitionSpec, ndim: int) -> PartitionSpec:
+    """The spec with an entry for each axis of an array."""
+    return spec.update((*spec, *(None,) * (ndim - len(spec))))
 
 
 def explicit_sharding(where: Any, ndim: int) -> NamedSharding | None:
@@ -327,7 +331,7 @@ class Format:
 
 # ── Types with shardings ─────────────────────────────────────────────────────────────────────
 
-class ShardedType(core.ShapedArray):
+class ShardedType(ByValue, core.ShapedArray):
     """The type of an array that is sharded along explicit axes, as `typeof` returns it.
 
     # JAX: programs are traced for it, and operations with an ambiguous sharding are refused.
@@ -350,12 +354,6 @@ class ShardedType(core.ShapedArray):
 
     def _parts(self) -> tuple:
         return self.shape, self.dtype, self.weak_type, self.sharding
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShardedType) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
 
     def str_long(self) -> str:
         """As JAX writes it: ``float32[2@x,3]``."""

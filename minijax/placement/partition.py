@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from minijax import core
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray
 from minijax.core.dce import without_dead_equations
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from minijax.core.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var,
+                                   subjaxprs)
 from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import Grid, Names
 from minijax.placement.aligned import CHOSEN, Aligned
@@ -286,21 +287,18 @@ def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
 @context.leaving(core.current_source)
 def _inline(closed: ClosedJaxpr, args: Sequence[Array]) -> list[Array]:
     jaxpr = closed.jaxpr
-    env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars),
-                                   (*map(core.as_value, closed.consts), *args), strict=True))
-
-    def value(atom: Any) -> Array:
-        return atom.value if isinstance(atom, Literal) else env[atom]
+    env = Environment(zip(jaxpr.constvars + jaxpr.invars,
+                          (*map(core.as_value, closed.consts), *args), strict=True))
     for eqn in jaxpr.eqns:
         core.current_source.set(eqn.source_info)
-        values = list(map(value, eqn.invars))
+        values = [env[x] for x in eqn.invars]
         program = program_of(eqn)
         outs = (_inline(program, values) if program else
                 core.run_with(core.base_trace if is_table(eqn, values) else
                               core.current_trace.get(), eqn.primitive.bind_list, *values,
                               **eqn.params))
         env.update(zip(eqn.outvars, outs, strict=True))
-    return list(map(value, jaxpr.outvars))
+    return [env[x] for x in jaxpr.outvars]
 
 
 def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:

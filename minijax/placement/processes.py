@@ -5,7 +5,7 @@ Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/distributed.py`, `
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ import numpy as np
 from minijax import config, errors
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from minijax.placement import engine
-from minijax.placement.devices import (CPU, CpuDevice, Device, kind_in_use, known_by_number,
-                                       processors)
+from minijax.placement.devices import (CPU, CpuDevice, kind_in_use, known_by_number, processors)
 from minijax.placement.meshes import Mesh
 from minijax.util import caches, lazily
 
@@ -24,14 +23,21 @@ def own_engine() -> Any:
     return processors.get(CPU, engine.ALONE)
 
 
-def is_here(device: Device) -> bool:
-    """Whether a device belongs to this process."""
-    return device.process_index == CPU.process_index
-
-
 # ── Whether all processes run the same program ───────────────────────────────────────────────
 
-TOLD = 480  # bytes of a program's description that others see
+TOLD = 480  # bytes of a description that other processes see
+
+
+def other_process(facts: Iterable[str], told: str, group: engine.Group, where: str
+                  ) -> tuple[int, str] | None:
+    """A process of a group that has other facts, and how it tells of them; None where all agree."""
+    digest = hashlib.blake2b(digest_size=16)
+    for fact in facts:
+        digest.update(fact.encode() + b"\0")
+    mine = digest.digest()
+    answers = own_engine().agree(mine + told.encode()[:TOLD].ljust(TOLD), group, where)
+    return next(((rank, answer[16:].decode(errors="ignore").strip())
+                 for rank, answer in zip(group, answers, strict=True) if answer[:16] != mine), None)
 
 
 def check_same_program(closed: ClosedJaxpr, name: str, mesh: Mesh, layouts: Sequence[Any]) -> None:
@@ -44,23 +50,17 @@ def check_same_program(closed: ClosedJaxpr, name: str, mesh: Mesh, layouts: Sequ
     group = tuple(sorted({device.process_index for device in mesh.devices.flat}))
     if process.rank not in group or len(group) == 1:
         return
-    digest = hashlib.blake2b(digest_size=16)
-    for fact in (*_facts(closed), str(mesh.shape_tuple), repr(layouts)):
-        digest.update(fact.encode() + b"\0")
     info = closed.jaxpr.debug_info
     types = ", ".join(aval.str_short() for aval in closed.in_avals)
     told = f"{name} ({info.func_src_info if info else 'one operation'}) of ({types})"
-    others = process.agree(digest.digest() + told.encode()[:TOLD].ljust(TOLD), group,
-                           f"the first run of {told}")
-    mine = others[group.index(process.rank)]
-    for rank, other in zip(group, others, strict=True):
-        if other[:16] != mine[:16]:
-            raise errors.with_cure(RuntimeError(
-                "The processes run different programs. Process "
-                f"{process.rank} runs {mine[16:].decode(errors='ignore').strip()}; process {rank} "
-                f"runs {other[16:].decode(errors='ignore').strip()}."),
-                "All processes run the same operations on global arrays, with the same shapes and "
-                "constants, in the same order: let no `if` depend on jax.process_index() there.")
+    other = other_process((*_facts(closed), str(mesh.shape_tuple), repr(layouts)), told, group,
+                          f"the first run of {told}")
+    if other:
+        raise errors.with_cure(RuntimeError(
+            f"The processes run different programs. Process {process.rank} runs {told[:TOLD]}; "
+            f"process {other[0]} runs {other[1]}."),
+            "All processes run the same operations on global arrays, with the same shapes and "
+            "constants, in the same order: let no `if` depend on jax.process_index() there.")
 
 
 def _facts(closed: Any) -> Iterator[str]:

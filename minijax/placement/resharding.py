@@ -18,7 +18,8 @@ from minijax.util import lazily, source_info
 from minijax.placement.devices import Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
 from minijax.placement.named_sharding import (Format, Index, NamedSharding, Sharding,
-                                              SingleDeviceSharding, is_sharded)
+                                              SingleDeviceSharding, full, is_sharded,
+                                              with_full_spec)
 from minijax.primitives import ad_util
 
 
@@ -110,7 +111,7 @@ def shard_tree(xs: Any, shardings: Any, no_mesh: Callable[[Any], Exception], nam
         for sharding in flat_shardings:
             _check_axis_types(sharding, axis_type)
     if axis_type is AxisType.Explicit:
-        flat_shardings = list(map(_with_full_spec, flat_shardings, leaves))
+        flat_shardings = list(map(with_full_spec, flat_shardings, map(np.ndim, leaves)))
     return tree.unflatten([shard_value(x, s, leaf_name(i))
                            for i, (x, s) in enumerate(zip(leaves, flat_shardings, strict=True))])
 
@@ -153,17 +154,6 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
                       AxisType.Explicit)
 
 
-def _with_full_spec(sharding: Any, x: Any) -> Any:
-    """The sharding of an array, over explicit axes with an entry for each array axis."""
-    if not (isinstance(sharding, NamedSharding) and AxisType.Explicit in sharding.mesh.axis_types):
-        return sharding
-    return sharding.update(spec=_full(sharding.spec, np.ndim(x)))
-
-
-def _full(spec: PartitionSpec, ndim: int) -> PartitionSpec:
-    return spec.update((*spec, *(None,) * (ndim - len(spec))))
-
-
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The same tree of arrays with these shardings; may be called inside of `jit`.
 
@@ -193,7 +183,7 @@ def _check_shardings(xs: Any, shardings: Any) -> Any:
         spec = getattr(canonicalize_sharding(sharding, TypeError()), "spec", None)
         x_spec = getattr(getattr(x, "sharding", None), "spec", PartitionSpec())
         if spec is not None and not isinstance(x, core.Tracer) and (
-                (own := _full(x_spec, np.ndim(x))) != (other := _full(spec, np.ndim(x)))):
+                (own := full(x_spec, np.ndim(x))) != (other := full(spec, np.ndim(x)))):
             raise AssertionError(
                 "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
                 f"`Explicit`. The array sharding: {own} did not match the sharding provided: "
@@ -225,30 +215,14 @@ class Shard:
                 f"data={self.data})")
 
 
-def shards(x: ArrayImpl) -> list[Shard]:
-    """The shards of an array, device by device."""
-    parts = x.sharding.devices_indices_map(x.shape)
-    numbers = replica_numbers(parts)
-    return [Shard(device, index, numbers[device], _part(x, device, index))
-            for device, index in parts.items()]
-
-
-def replica_numbers(parts: dict[Device, Index]) -> dict[Device, int]:
-    """For each device how many devices before it have the same part of an array."""
+def shards(x: ArrayImpl, data_on: Callable[[Device], Any] | None = None) -> list[Shard]:
+    """The shards of an array, with the data on each device: itself, of an array on one."""
     counts: collections.Counter[str] = collections.Counter()
-    numbers = {}
-    for device, index in parts.items():
-        numbers[device] = counts[str(index)]
+    parts = []
+    for device, index in x.sharding.devices_indices_map(x.shape).items():
+        parts.append(Shard(device, index, counts[str(index)], data_on(device) if data_on else x))
         counts[str(index)] += 1
-    return numbers
-
-
-def _part(x: ArrayImpl, device: Device, index: Index) -> ArrayImpl:
-    if x.device == device:
-        return x
-    part = np.array(x._buffer[index], order="C")
-    aval = x.aval.update(shape=part.shape[:x.ndim])
-    return place(ArrayImpl(part, aval), SingleDeviceSharding(device))
+    return parts
 
 
 # ── Arrays from shards ───────────────────────────────────────────────────────────────────────

@@ -318,10 +318,6 @@ class ShardMapTrace(BatchTrace):
         return self.join(batch_to(value, dim, 0, self.axis.size), 0) if varies else x
 
 
-def _is_none(x: Any) -> bool:
-    return x is None
-
-
 def _check_specs(which: str, specs: Any, sizes: dict) -> None:
     """Refuse objects that are not specs, and names that are not manual mesh axes."""
     cure = f"\n\nCheck the {which} values passed to shard_map."
@@ -357,9 +353,8 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
 
-    def spec(axis: Any) -> PartitionSpec:
-        return P() if axis is None else P(*[None] * axis, axis_name)
-
     def specs(axes: Any) -> Any:
-        return axes if axes is Infer else tree_util.tree_map(spec, axes, is_leaf=_is_none)
+        return axes if axes is Infer else tree_util.tree_map(
+            lambda axis: P() if axis is None else P(*[None] * axis, axis_name), axes,
+            is_leaf=lambda axis: axis is None)
     return shard_map(f, in_specs=specs(in_axes), out_specs=specs(out_axes), axis_names={axis_name})

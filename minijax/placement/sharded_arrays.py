@@ -5,6 +5,7 @@ Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/array.py`.
 """
 
 import collections
+import contextlib
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -14,11 +15,10 @@ from minijax import core, errors
 from minijax.core import ArrayImpl, ShapedArray
 from minijax.core.tracing import stage
 from minijax.placement.devices import CPU, Device, DeviceArray
-from minijax.placement.meshes import P, interned
+from minijax.placement.meshes import P, interned, is_here
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               type_with_sharding)
-from minijax.placement.processes import is_here
-from minijax.placement.resharding import Shard, replica_numbers, sharding_constraint_p
+from minijax.placement.resharding import Shard, sharding_constraint_p, shards
 from minijax.placement.spmd import Blocks, Program, default_sharding
 from minijax.sharp_bits.findings import sharp_bits
 from minijax.util import caches
@@ -62,11 +62,7 @@ class ShardedArray(DeviceArray, metaclass=ClassOfArrays):
     @property
     def global_shards(self) -> list[Shard]:
         """The shards of all devices; those of other processes have no data."""
-        parts = self.sharding.devices_indices_map(self.shape)
-        numbers = replica_numbers(parts)
-        return [Shard(device, index, numbers[device],
-                      self._data_on(device) if is_here(device) else None)
-                for device, index in parts.items()]
+        return shards(self, lambda device: self._data_on(device) if is_here(device) else None)
 
     @property
     def addressable_shards(self) -> list[Shard]:
@@ -202,13 +198,13 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     Raises:
       ValueError: for an array that is not all here, and a device or other devices.
     """
-    if isinstance(x, ShardedArray) and not x.is_fully_addressable:
-        return _moved(x, sharding)
-    if isinstance(x, ShardedArray) and x.sharding.device_set == sharding.device_set:
-        try:
-            return resharded(x, sharding)
-        except ValueError:  # one mesh has not the parts of the other
-            pass
+    if isinstance(x, ShardedArray):
+        if not x.is_fully_addressable:
+            _check_is_moved(x.sharding, sharding)
+        if x.sharding.device_set == sharding.device_set:
+            with contextlib.suppress(ValueError):  # one mesh has not the parts of the other
+                return resharded(x, sharding)
+        x = x._gathered()
     if isinstance(sharding, SingleDeviceSharding):
         return _on_device(x._buffer, x.aval, sharding._device)
     parts = sharding.addressable_devices_indices_map(x.shape)
@@ -217,31 +213,24 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
                         for device, index in parts.items()}, x.aval, sharding)
 
 
-def _moved(x: ShardedArray, sharding: Sharding) -> ArrayImpl:
-    """An array of several processes with another sharding over their devices."""
-    if sharding.is_fully_addressable or isinstance(sharding, SingleDeviceSharding):
+def _check_is_moved(before: Sharding, after: Sharding) -> None:
+    """Refuse to move an array of several processes to other devices than theirs."""
+    if after.is_fully_addressable or isinstance(after, SingleDeviceSharding):
         raise ValueError(
             "When the second argument to `device_put` is a Device, the first argument must be a "
             "fully addressable array or a non-addressable array with a single device sharding. Got "
-            f"value with devices {x.sharding.device_set}")
-    if x.sharding.device_set != sharding.device_set:
-        raise _other_devices(x.sharding, sharding)
-    try:
-        return resharded(x, sharding)
-    except ValueError:  # one mesh has not the parts of the other
-        return placed(ArrayImpl(x._gathered()._buffer, x.aval), sharding)
-
-
-def _other_devices(before: Sharding, after: Sharding) -> ValueError:
-    (ids, platform), (new_ids, new_platform) = (
-        ([d.id for d in s._device_assignment], s._device_assignment[0].platform.upper())
-        for s in (before, after))
-    return ValueError(
-        "For a cross-host reshard in multi-controller JAX, input and target sharding should have "
-        f"the same set of devices. Got input's device set ids: {ids} on platform {platform} and "
-        f"target sharding's device set ids: {new_ids} on platform {new_platform}.\n\nThere is "
-        "experimental support for cross-host transfers with different device sets, when "
-        "input/output shardings have the same indices and layouts, in the TFRT TPU runtime only.")
+            f"value with devices {before.device_set}")
+    if before.device_set != after.device_set:
+        (ids, platform), (new_ids, new_platform) = (
+            ([d.id for d in s._device_assignment], s._device_assignment[0].platform.upper())
+            for s in (before, after))
+        raise ValueError(
+            "For a cross-host reshard in multi-controller JAX, input and target sharding should "
+            f"have the same set of devices. Got input's device set ids: {ids} on platform "
+            f"{platform} and target sharding's device set ids: {new_ids} on platform "
+            f"{new_platform}.\n\nThere is experimental support for cross-host transfers with "
+            "different device sets, when input/output shardings have the same indices and "
+            "layouts, in the TFRT TPU runtime only.")
 
 
 def resharded(x: ShardedArray, sharding: Any) -> ShardedArray:

@@ -16,13 +16,16 @@ from minijax.core.jaxpr import ClosedJaxpr, subjaxprs
 from minijax.placement import engine
 from minijax.placement.across import Communication, Grid
 from minijax.placement.devices import Device, first_here, on_the_host
-from minijax.placement.meshes import Mesh, P, current, interned, known_devices
+from minijax.placement.meshes import (AxisType, Mesh, Names, P, current, interned, is_here,
+                                      known_devices)
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
-                                              is_sharded)
-from minijax.placement.processes import check_same_program, is_here, own_engine
-from minijax.placement.sharding_propagation import out_shardings, spec_of
+                                              explicit_sharding, is_sharded)
+from minijax.placement.processes import check_same_program, own_engine
+from minijax.sharp_bits.findings import sharp_bits
 from minijax.transforms.compiled import executable, is_interpreted
 from minijax.util import context, lazily
+
+_partition = lazily.later("minijax.placement.partition", "partition")
 
 
 class Blocks:
@@ -86,18 +89,15 @@ class Program:
 
     def partitioned(self, shardings: list[Sharding | None]) -> Callable:
         """The part of the program that this process runs, for arguments with these shardings."""
-        with lazily.importing:
-            from minijax.placement.partition import partition
         _check_constants(self.closed)
         mesh = _mesh_of(shardings, self.closed)
         grid = Grid.of(mesh)
         layouts = [sharding and grid.layout_of(sharding, aval.ndim)
                    for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
-        labels = out_shardings(self.closed, tuple(shardings))
         with _alone():
             local = context.with_values(
-                {engine.current: own_engine()}, partition, self.closed, mesh, layouts)
-            named = self.named(labels, local.layouts_out, mesh)
+                {engine.current: own_engine()}, _partition, self.closed, mesh, layouts)
+            named = self.named(shardings, local.layouts_out, mesh)
             check_same_program(self.closed, self.name, mesh, local.layouts_in)
             device = first_here(type(mesh.devices.flat[0]))
             run = executable(local.jaxpr, self.name, device)
@@ -121,14 +121,19 @@ class Program:
             return list(map(Blocks, results(operands), named))
         return on_blocks
 
-    def named(self, labels: Sequence[Any], layouts: Sequence[Any], mesh: Mesh) -> list[Sharding]:
-        """The shardings of the results, as the program's annotations name them."""
-        outs, default = [], default_sharding()
-        for layout, label, aval in zip(layouts, labels, self.closed.out_avals, strict=True):
-            actual = NamedSharding(mesh, spec_of(layout, NamedSharding(mesh, P())))
-            label = label or (default if default.mesh == mesh else actual)
-            outs.append(interned(
-                label if actual.is_equivalent_to(label, aval.ndim) else actual))
+    def named(self, shardings: Sequence[Sharding | None], layouts: Sequence[Any], mesh: Mesh
+              ) -> list[Sharding]:
+        """The shardings of the results, as an argument or an annotation of the program names them.
+        """
+        jaxpr, outs = self.closed.jaxpr, []
+        names: dict[Any, Any] = dict(zip(jaxpr.invars, shardings, strict=True)) | {
+            v: eqn.params.get("sharding") for eqn in jaxpr.eqns for v in eqn.outvars}
+        device = next((s for s in (*shardings, default_sharding())
+                       if isinstance(s, SingleDeviceSharding) and s.mesh == mesh), None)
+        for layout, x in zip(layouts, jaxpr.outvars, strict=True):
+            actual = NamedSharding(mesh, spec_of(layout, mesh))
+            name = names.get(x) or device or actual
+            outs.append(interned(name if actual.is_equivalent_to(name, x.aval.ndim) else actual))
         return outs
 
 
@@ -148,11 +153,8 @@ def _on_ranks(run: Callable[..., list], ranks: Sequence[int], meets: bool, is_cu
     engines = [own] if own.ranks_are_processes else list(map(engine.ThreadEngine, ranks))
 
     def of_rank(here: engine.Engine, operands: list[Buffers]) -> list[np.ndarray]:
-        before = engine.current.set(here)
-        try:
-            return run(*map(operator.itemgetter(here.rank), operands))
-        finally:
-            engine.current.reset(before)
+        return context.with_values({engine.current: here}, run,
+                                   *map(operator.itemgetter(here.rank), operands))
 
     def on_all(operands: list[Buffers]) -> list[Buffers]:
         if meets:
@@ -189,7 +191,27 @@ def _alone() -> Iterator[None]:
         yield
 
 
-# ── Meshes ───────────────────────────────────────────────────────────────────────────────────
+# ── Shardings ────────────────────────────────────────────────────────────────────────────────
+
+def explicit_shardings(closed: ClosedJaxpr) -> list[NamedSharding | None]:
+    """What the types of a program's results say of their shardings, of inputs that are whole."""
+    mesh = _mesh_of((), closed)
+    if AxisType.Explicit not in mesh.axis_types:
+        return [None] * len(closed.out_avals)
+    whole = [((),) * aval.ndim for aval in closed.in_avals]
+    with _alone(), sharp_bits(False):  # which the run of the program tells of its gathers
+        layouts = closed.derived(
+            ("layouts", mesh), lambda: _partition(closed, mesh, whole).layouts_out)
+    return [explicit_sharding(NamedSharding(mesh, P(*layout)), len(layout)) for layout in layouts]
+
+
+def spec_of(layout: Sequence[Names], mesh: Mesh) -> P:
+    """The spec of a layout; it has an entry for each axis where the mesh has explicit axes."""
+    parts = list(layout)
+    while parts and not parts[-1] and AxisType.Explicit not in mesh.axis_types:
+        parts.pop()
+    return P(*parts)
+
 
 def _mesh_of(shardings: Sequence[Sharding | None], closed: ClosedJaxpr) -> Mesh:
     """The mesh that a program's arguments are cut along, or its equations, or that was set."""
