@@ -68,11 +68,10 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
 
 
 def _check_argument(i: int, x: Any, terms: Sequence[Any]) -> None:
-    is_leaf = tree_util.all_leaves
-    if not is_leaf([x]):
+    if not tree_util.all_leaves([x]):
         raise ValueError(f"primal value at position {i} is not an array")
     for j, term in enumerate(terms):
-        if not is_leaf([term]):
+        if not tree_util.all_leaves([term]):
             raise ValueError(f"term {j} for argument {i} is not an array")
     if not has_derivatives(core.get_aval(x)) and core.get_aval(x).dtype != bool:
         raise TypeError(f"jet requires floating-point arguments, but argument {i} has the dtype "

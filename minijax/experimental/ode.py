@@ -137,17 +137,14 @@ def _dormand_prince_step(slope: Callable, limits: Limits, s: State) -> State:
     k = jnp.stack(stages)
     error, middle = (step * jnp.dot(jnp.array(w, dtype), k) for w in (ERROR, MIDDLE))
     tolerance: Any = limits.atol + limits.rtol * jnp.maximum(abs(s.y), abs(end))
-    ratio = jnp.sqrt(jnp.mean(_abs_squared(error / tolerance.astype(dtype))))
+    error = error / tolerance.astype(dtype)
+    ratio = jnp.sqrt(jnp.mean(jnp.real(error * jnp.conj(error))))
     ends = jnp.stack([step * k[0], step * k[-1], s.y, end, s.y + middle])
     quartic = jnp.dot(jnp.array(QUARTIC, dtype), ends)
     following = jnp.clip(_next_step_size(s.step, ratio), 0., limits.hmax)
     after = State(s.count + 1, end, k[-1], s.t + s.step, following, s.t, quartic)
     before = s._replace(count=s.count + 1, step=following)
     return tree_util.tree_map(functools.partial(jnp.where, ratio <= 1), after, before)
-
-
-def _abs_squared(x: Array) -> Array:
-    return jnp.real(x * jnp.conj(x))
 
 
 def _next_step_size(step: Array, ratio: Array) -> Array:

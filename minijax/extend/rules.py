@@ -127,15 +127,12 @@ def _transpose_to_jax(primitive: Primitive, rule: Rule) -> Rule:
 
 
 def _batch_to_ours(primitive: Primitive, rule: Rule) -> Rule:
-    def on_pairs(axis: core.Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
-        return rule(args, dims, **params)
-    return _pairs_to_ours(primitive, on_pairs)
+    return _pairs_to_ours(primitive, lambda axis, args, dims, **params: rule(args, dims, **params))
 
 
 def _sized_batch_to_ours(primitive: Primitive, rule: Rule) -> Rule:
-    def on_pairs(axis: core.Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
-        return rule(axis.size, axis.name, None, args, dims, **params)
-    return _pairs_to_ours(primitive, on_pairs)
+    return _pairs_to_ours(primitive, lambda axis, args, dims, **params: rule(
+        axis.size, axis.name, None, args, dims, **params))
 
 
 def _batch_to_jax(primitive: Primitive, rule: Rule) -> Rule:

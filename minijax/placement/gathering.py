@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax.placement.devices import CPU
-from minijax.placement.meshes import Mesh, P, PartitionSpec
+from minijax.placement.meshes import Mesh, PartitionSpec
 from minijax.placement.named_sharding import NamedSharding
 from minijax.placement.processes import other_process, own_engine
 from minijax.placement.resharding import place, shard_value
@@ -61,8 +61,9 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     here = [np.asarray(x) for x, cut in zip(leaves, is_global, strict=True) if not cut]
     if here and own_engine().size > 1:
         _check_same_tree("process_allgather", here, tree)
-    return tree.unflatten([_whole(x) if cut else _gathered(np.asarray(x), tiled)
-                           for x, cut in zip(leaves, is_global, strict=True)])
+    return tree.unflatten([
+        np.asarray(x._gathered()) if cut else _gathered(np.asarray(x), tiled)
+        for x, cut in zip(leaves, is_global, strict=True)])
 
 
 def _gathered(x: np.ndarray, tiled: bool) -> np.ndarray:
@@ -72,12 +73,6 @@ def _gathered(x: np.ndarray, tiled: bool) -> np.ndarray:
     rows = own_engine().allgather(np.ascontiguousarray(x).reshape(x.shape), _everyone(),
                                   _where("process_allgather"))
     return rows.reshape(-1, *x.shape[1:]) if tiled and x.ndim else rows
-
-
-def _whole(x: core.Array) -> np.ndarray:
-    """All elements of an array."""
-    sharding = x.sharding.update(spec=P())
-    return np.asarray(resharded(x, sharding))
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:

@@ -93,10 +93,10 @@ class ShardedArray(DeviceArray, metaclass=ClassOfArrays):
         return super().__dlpack__(**options)
 
     def _gathered(self) -> ArrayImpl:
-        """All of it in each process, for checks of its numbers."""
+        """All of it in each process."""
         if self.is_fully_addressable:
             return self
-        with sharp_bits(False):  # which would tell of this gather
+        with sharp_bits(False):  # which would tell of this gather, though it is meant
             whole = resharded(self, self.sharding.update(spec=P()))
         return ArrayImpl(whole._buffer, self.aval)
 

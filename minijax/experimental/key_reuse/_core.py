@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -77,6 +78,7 @@ class Forward(NamedTuple):
         return f"Forward({self.in_idx}, {self.out_idx})"
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class KeyReuseSignature:
     """What a function does with keys; results that are neither new nor passed on are consumed.
 
@@ -84,8 +86,10 @@ class KeyReuseSignature:
     KeyReuseSignature(Sink(0), Sink(1), Source(0))
     """
 
+    parts: frozenset[Sink | Source | Forward]
+
     def __init__(self, *parts: Sink | Source | Forward):
-        self.parts = frozenset(parts)
+        object.__setattr__(self, "parts", frozenset(parts))
 
     def _of_kind(self, kind: type[T]) -> list[T]:
         return sorted((x for x in self.parts if isinstance(x, kind)), key=repr)
@@ -93,12 +97,6 @@ class KeyReuseSignature:
     sinks = property(lambda self: self._of_kind(Sink))
     sources = property(lambda self: self._of_kind(Source))
     forwards = property(lambda self: self._of_kind(Forward))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeyReuseSignature) and self.parts == other.parts
-
-    def __hash__(self) -> int:
-        return hash(self.parts)
 
     def __repr__(self) -> str:
         return f"KeyReuseSignature{(*self.sinks, *self.sources, *self.forwards)}"
