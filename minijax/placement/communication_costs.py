@@ -49,8 +49,7 @@ def planned(f: Callable, axes: Mapping[Any, int], in_specs: Any, out_specs: Any 
         specs = in_specs if type(in_specs) is tuple else (in_specs,) * len(args)
         outs = [None] * len(closed.out_avals) if out_specs is None else layouts_of(
             out_specs, results)
-        devices = np.empty(math.prod(axes.values()), object)
-        devices[:] = [CpuDevice(number) for number in range(devices.size)]
+        devices = np.array([*map(CpuDevice, range(math.prod(axes.values())))], object)
         mesh = Mesh(devices.reshape([*axes.values()]), [*axes])
         return partition(closed, mesh, layouts_of(specs, args), outs)
     return plan

@@ -15,12 +15,12 @@ from minijax import core, errors, tree_util
 from minijax.placement.devices import (CPU, Device, DeviceArray, first_here, kind_in_use,
                                        kind_named, put)
 from minijax.placement.eager_dispatch import default_device, named
-from minijax.placement.resharding import canonicalize_sharding, shard_value
+from minijax.placement.resharding import canonicalize_sharding, moving, shard_value
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               is_sharded)
 from minijax.core import Params, Primitive
 from minijax.core.tracing import check_arg
-from minijax.primitives import ad_util, layouts
+from minijax.primitives import layouts
 from minijax.util import lazily
 
 _NO_GPU = ("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
@@ -193,19 +193,9 @@ class DevicePut(Primitive):
         return [put(on_host, default_device())]
 
 
-device_put_p: Primitive = DevicePut(
-    "device_put",
-    impl=lambda x, *, device, src: [x.copy()],
-    abstract_eval=lambda x, *, device, src: [x],
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(
-        lambda ct, x, *, device, src: device_put_p.bind(ct, device=src, src=device)),
-    batch=lambda axis, args, dims, *, device, src: ([device_put_p.bind(
-        *args, **{name: where if None in (where, dims[0]) else where.with_axis(dims[0])
-                  for name, where in (("device", device), ("src", src))})], dims),
-    program=lambda x, *, device, src: x,
+device_put_p = moving(
+    DevicePut, "device_put", back=lambda device, src: {"device": src, "src": device},
     sharding=lambda ins, outs, **_: layouts.elementwise(ins, outs),
-    handles_keys=True,
     examples=lambda: [core.Example((np.array([0.5, -1.0], np.float32),),
                                    {"device": SingleDeviceSharding(CPU), "src": None})])
 

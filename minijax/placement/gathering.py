@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, tree_util
-from minijax.placement.devices import CPU
 from minijax.placement.meshes import Mesh, PartitionSpec
 from minijax.placement.named_sharding import NamedSharding
 from minijax.placement.processes import other_process, own_engine
-from minijax.placement.resharding import place, shard_value
-from minijax.placement.sharded_arrays import from_blocks, spans_processes, resharded
+from minijax.placement.resharding import from_local_data, place, shard_value
+from minijax.placement.sharded_arrays import spans_processes, resharded
 from minijax.util import source_info
 
 
@@ -126,12 +125,7 @@ def from_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     if spans_processes(x):
         return x
     x, sharding = core.as_value(x), NamedSharding(mesh, spec)
-    if not mesh.is_multi_process:
-        return shard_value(x, sharding)
-    local = NamedSharding(mesh.local_mesh, spec)
-    shape = [size * whole // here for size, whole, here in zip(
-        x.shape, sharding._cuts(x.ndim), local._cuts(x.ndim), strict=True)]
-    return from_blocks({CPU.rank: x._buffer}, x.aval.update(shape=tuple(shape)), sharding)
+    return from_local_data(sharding, x) if mesh.is_multi_process else shard_value(x, sharding)
 
 
 def to_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:

@@ -37,6 +37,25 @@ def place(x: ArrayImpl, sharding: Sharding) -> Any:
     return Primitive.eager_dispatch.placed(x, sharding)
 
 
+def moving(kind: type[Primitive], name: str, back: Callable[..., dict], **slots: Any) -> Primitive:
+    """A primitive whose result is its operand, at the places that its parameters name.
+
+    Args:
+      kind: its class, which evaluates it.
+      back: from its parameters to those of the move of a cotangent.
+    """
+    def batch(axis: Any, args: list, dims: list, **places: Any) -> tuple[list, list]:
+        new = {key: place if None in (place, dims[0]) else place.with_axis(dims[0])
+               for key, place in places.items()}
+        return [primitive.bind(*args, **new)], dims
+    primitive = kind(
+        name, impl=lambda x, **_: [x.copy()], abstract_eval=lambda x, **_: [x],
+        jvp=ad_util.linear(0), transpose=ad_util.transposed(
+            lambda ct, x, **places: primitive.bind(ct, **back(**places))),
+        batch=batch, program=lambda x, **_: x, handles_keys=True, **slots)
+    return primitive
+
+
 class ShardingPrimitive(Primitive):
     """Evaluated, it reshards the array; in a program it is an annotation of the value."""
 
@@ -44,18 +63,9 @@ class ShardingPrimitive(Primitive):
         return [place(args[0], params["sharding"])]
 
 
-sharding_constraint_p: Primitive = ShardingPrimitive(
-    "sharding_constraint",
-    impl=lambda x, *, sharding: [x.copy()],
-    abstract_eval=lambda x, *, sharding: [x],
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(
-        lambda ct, x, *, sharding: sharding_constraint_p.bind(ct, sharding=sharding)),
-    batch=lambda axis, args, dims, *, sharding: ([sharding_constraint_p.bind(
-        *args, sharding=sharding if dims[0] is None else sharding.with_axis(dims[0]))], dims),
-    program=lambda x, *, sharding: x,
+sharding_constraint_p = moving(
+    ShardingPrimitive, "sharding_constraint", back=dict,
     sharding=lazily.later("minijax.placement.partition", "constrained"),
-    handles_keys=True,
     examples=lambda: [Example((np.array([0.5, -1.0], np.float32),),
                               {"sharding": NamedSharding(make_mesh((1,), ("x",)),
                                                          PartitionSpec("x"))})])
@@ -332,12 +342,13 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     shapes = [global_shape] * len(leaves) if is_one else tree.flatten_up_to(global_shape)
     no_mesh = no_mesh_error("make_array_from_process_local_data", "sharding")
     return tree.unflatten([
-        _from_local_data(SingleDeviceSharding(where) if isinstance(where, Device) else
+        from_local_data(SingleDeviceSharding(where) if isinstance(where, Device) else
                          canonicalize_sharding(where, no_mesh(where)), np.asarray(data), shape)
         for data, where, shape in zip(leaves, shardings, shapes, strict=True)])
 
 
-def _from_local_data(sharding: Any, data: np.ndarray, shape: Any) -> Array:
+def from_local_data(sharding: Any, data: Any, shape: Any = None) -> Array:
+    """The array with a sharding of which this process has the data, or what lies on its devices."""
     cuts = sharding._cuts(data.ndim)
     here = [sorted({index[axis].start or 0 for index in
                     sharding.addressable_devices_indices_map(tuple(cuts)).values()})

@@ -6,43 +6,37 @@ JAX reads its flags where it evaluates, compiles and transforms.
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from minijax import config, profiler
 from minijax.sharp_bits import (guards, key_reuse, leaks, nans, out_of_bounds, purity, recompiles,
                                 truncation)
 
-T = TypeVar("T")
-Flags = tuple[config.Flag, ...]
-
 NON_FINITE = (config.debug_nans, config.debug_infs)
-KEYS, LEAKS = (config.debug_key_reuse,), (config.check_tracer_leaks,)
-PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
-PROFILE, EXECUTION = (config.profiling,), (config.no_execution,)
-TRANSFERS, TRACING = (config.transfer_guard_host_to_device,), (config.no_tracing,)
-BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
-# The checks of each moment, with their flags; the first is the outermost.
-CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
-    "operation": [(EXECUTION, guards.refused), (NON_FINITE, nans.evaluated),
-                  (KEYS, key_reuse.evaluated), (PROFILE, profiler.evaluated),
-                  (TRANSFERS, guards.evaluated)],
-    "timed": [(PROFILE, profiler.record)],   # tracing and compilation
-    "again": [(KEYS, key_reuse.as_before)],  # a derivative, after the function
-    "batch": [(NON_FINITE, nans.batched)],   # a batching rule
-    "call": [(NON_FINITE, nans.called)],     # of compiled code, which Python could do as well
-    "callback": [(NON_FINITE, nans.called_back)],  # from compiled code
-    "interpret": [(NON_FINITE, nans.interpreted)],  # a program
-    "enter": [(LEAKS, leaks.checked)],       # a transformation, on a user's function
-    "level": [(LEAKS, leaks.watch), (NON_FINITE, nans.entered)],  # of a transformation
-    "stage": [(TRACING, guards.retraced), (PURITY, purity.watched)],  # a function
-    "lookup": [(PURITY, purity.check_current)],  # of a jitted function's trace
-    "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.explain_miss)],
+# The checks of each moment, each with its flags; the first is the outermost.
+CHECKS: dict[str, list[tuple[Any, ...]]] = {
+    "operation": [(guards.refused, config.no_execution), (nans.evaluated, *NON_FINITE),
+                  (key_reuse.evaluated, config.debug_key_reuse),
+                  (profiler.evaluated, config.profiling),
+                  (guards.evaluated, config.transfer_guard_host_to_device)],
+    "timed": [(profiler.record, config.profiling)],  # tracing and compilation
+    "again": [(key_reuse.as_before, config.debug_key_reuse)],  # a derivative, after the function
+    "batch": [(nans.batched, *NON_FINITE)],  # a batching rule
+    "call": [(nans.called, *NON_FINITE)],  # of compiled code, which Python could do as well
+    "callback": [(nans.called_back, *NON_FINITE)],  # from compiled code
+    "interpret": [(nans.interpreted, *NON_FINITE)],  # a program
+    "enter": [(leaks.checked, config.check_tracer_leaks)],  # a transformation, on a user's function
+    "level": [(leaks.watch, config.check_tracer_leaks), (nans.entered, *NON_FINITE)],  # of one
+    "stage": [(guards.retraced, config.no_tracing), (purity.watched, config.debug_purity)],
+    "lookup": [(purity.check_current, config.debug_purity)],  # of a jitted function's trace
+    "miss": [(recompiles.explain_miss, config.debug_recompiles, config.explain_cache_misses)],
     # NumPy data that becomes an array; and the argument of `device_put`
-    "narrow": [(NARROW, truncation.check), (TRANSFERS, guards.implicit_transfer)],
-    "gpu": [(NARROW, truncation.check_products)],  # of a program that is compiled for one
-    "put": [(TRANSFERS, guards.explicit_transfer)],
-    "index": [(BOUNDS, out_of_bounds.check)],
-    "cast": [(CASTS, out_of_bounds.check_cast)],
+    "narrow": [(truncation.check, config.debug_dtype_truncation),
+               (guards.implicit_transfer, config.transfer_guard_host_to_device)],
+    "put": [(guards.explicit_transfer, config.transfer_guard_host_to_device)],
+    "gpu": [(truncation.check_products, config.debug_dtype_truncation)],  # of a program for one
+    "index": [(out_of_bounds.check, config.debug_out_of_bounds)],
+    "cast": [(out_of_bounds.check_cast, config.debug_unsafe_casts)],
 }
 
 
@@ -60,5 +54,5 @@ def wrap(moment: str, run: Any) -> Any:
 
 
 def _enabled_checks(moment: str) -> list[Callable]:
-    return [check for flags, check in CHECKS[moment]
+    return [check for check, *flags in CHECKS[moment]
             if any(flag.value not in (False, None, "allow") for flag in flags)]

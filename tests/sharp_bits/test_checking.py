@@ -35,7 +35,7 @@ def test_what_evaluation_is_told_of_is_what_the_checks_look_at():
 
 
 def test_each_check_has_a_flag_of_the_switch_for_all():
-    flags = {flag for looking in checking.CHECKS.values() for of_one, _ in looking
+    flags = {flag for looking in checking.CHECKS.values() for _, *of_one in looking
              for flag in of_one}
     of_jax = {config.explain_cache_misses, config.profiling, config.no_tracing,
               config.no_execution, config.transfer_guard_host_to_device}

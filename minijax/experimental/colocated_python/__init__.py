@@ -25,8 +25,7 @@ def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
     """
     if isinstance(mesh := devices_or_mesh, Mesh):
         beside = colocated_cpu_devices(mesh.devices.flat)
-        return Mesh(np.reshape(np.array(beside, object), mesh.devices.shape), mesh.axis_names,
-                    axis_types=mesh.axis_types)
+        return mesh.update(np.reshape(np.array(beside, object), mesh.devices.shape))
     return [x if x.platform == "cpu" else devices.CPU for x in devices_or_mesh]
 
 

@@ -547,16 +547,11 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     batch = [d for d in along if d < b]
     columns_kept = without(range(s), [d - b for d in along])
     data = jnp.squeeze(arr.data, (*batch, *(d - s + 1 for d in along if d >= b + s)))
-    indices = jnp.squeeze(_kept_in_bounds(arr, along)[..., columns_kept], tuple(batch))
+    # where an index is out of bounds along a removed axis, so are then the others
+    sparse = jnp.array(arr.shape[b:b + s], arr.indices.dtype)
+    rows = jnp.where((arr.indices >= sparse).any(-1, keepdims=True), sparse, arr.indices)
+    indices = jnp.squeeze(rows[..., columns_kept], tuple(batch))
     return like(arr, (data, indices), without(arr.shape, along), True, True)
-
-
-def _kept_in_bounds(mat: BCOO, removed: Sequence[int]) -> Any:
-    """The indices; where one is out of bounds along a removed axis, so are the others."""
-    sparse = jnp.array(mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse], mat.indices.dtype)
-    if not any(mat.n_batch <= d < mat.n_batch + mat.n_sparse for d in removed):
-        return mat.indices
-    return jnp.where((mat.indices >= sparse).any(-1, keepdims=True), sparse, mat.indices)
 
 
 def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int],
