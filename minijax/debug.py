@@ -11,9 +11,4 @@ from minijax.placement.out_sharding import (inspect_array_sharding, visualize_ar
                                             visualize_sharding)
 from minijax.util.exports import export_all as _export_all
 
-__all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback",
-           "inspect_array_sharding", "log", "print", "visualize_array_sharding",
-           "visualize_sharding"]
-
-
 _export_all(globals())

@@ -118,24 +118,6 @@ class BCOO(JAXSparse):
         indices = jnp.column_stack((coo.row, coo.col)).astype(index_dtype or np.int32)
         return cls((coo.data, indices), shape=coo.shape)
 
-    def todense(self) -> Array:
-        """The same as a dense array."""
-        return bcoo_todense(self)
-
-    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """The same without repeated indices; see `bcoo_sum_duplicates`."""
-        return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
-
-    def sort_indices(self) -> BCOO:
-        """The same with its indices in order."""
-        return bcoo_sort_indices(self)
-
-    def update_layout(self, *, n_batch: int | None = None, n_dense: int | None = None,
-                      on_inefficient: str | None = "error") -> BCOO:
-        """The same with fewer batch or dense axes; see `bcoo_update_layout`."""
-        return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense,
-                                  on_inefficient=on_inefficient)
-
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """The same with its axes reversed, or in this order."""
         return bcoo_transpose(self, permutation=axes or tuple(range(self.ndim))[::-1])
@@ -271,7 +253,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
 
 def todense(arr: Any) -> Any:
     """A dense array, of a sparse or a dense one."""
-    return arr.todense() if isinstance(arr, BCOO) else arr
+    return bcoo_todense(arr) if isinstance(arr, BCOO) else arr
 
 
 # ── Making arrays ────────────────────────────────────────────────────────────────────────────
@@ -313,7 +295,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype
     mat = BCOO((jnp.ones(count, dtype), indices), shape=(N, columns_of), indices_sorted=True,
                unique_indices=True)
     if kwds.get("n_batch", 0) or kwds.get("n_dense", 0):
-        return bcoo_fromdense(mat.todense(), index_dtype=index_dtype, **kwds)
+        return bcoo_fromdense(bcoo_todense(mat), index_dtype=index_dtype, **kwds)
     return mat
 
 
@@ -353,7 +335,7 @@ def random_bcoo(key: Any, shape: Sequence[int], *, dtype: Any = np.float32,
     indices = vmap(places)(keys[1:]).reshape((*batch, count, len(sparse)))
     data = generator(keys[0], shape=(*batch, count, *dense), dtype=dtype, **kwds)
     mat = BCOO((data, indices), shape=shape, unique_indices=unique_indices)
-    return mat.sort_indices() if sorted_indices else mat
+    return bcoo_sort_indices(mat) if sorted_indices else mat
 
 
 # ── The order of what is stored ──────────────────────────────────────────────────────────────

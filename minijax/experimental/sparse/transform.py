@@ -167,7 +167,7 @@ def _div(x: Any, y: Any) -> Any:
 def _reduce_sum(x: BCOO, *, axes: Sequence[int]) -> Any:
     """Sums over all axes are dense, as are those that leave only dense ones."""
     out = bcoo.bcoo_reduce_sum(x, axes=axes)
-    return out if out.ndim else out.todense()
+    return out if out.ndim else bcoo.bcoo_todense(out)
 
 
 def _concatenate(*operands: Any, dimension: int) -> BCOO:
@@ -250,6 +250,8 @@ _METHODS: dict[str, Callable] = {
         "astype": "The same with its elements converted.",
         "__getitem__": "`x[index]`, for integers, slices, None and Ellipsis.",
         "__pow__": "`x ** n`, for a number."}.items()},
+    **{name: getattr(bcoo, f"bcoo_{name}")
+       for name in ("sort_indices", "sum_duplicates", "todense", "update_layout")},
     "__iter__": _iterated,
     **{f"__{name}__": sparsify(f) for name, f in {**_ALONE, **_EITHER_SIDE}.items()},
     **{f"__r{name}__": sparsify(_swapped(f)) for name, f in _EITHER_SIDE.items()}}
