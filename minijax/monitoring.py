@@ -3,14 +3,12 @@
 Builds on nothing.  In JAX: `jax/_src/monitoring.py`.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 Listener = Callable[..., Any]
-_OF_EVENTS: list[Listener] = []
-_OF_DURATIONS: list[Listener] = []
-_OF_TIME_SPANS: list[Listener] = []
-_OF_SCALARS: list[Listener] = []
+_listeners: defaultdict[str, list[Listener]] = defaultdict(list)  # by what they listen to
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
@@ -25,7 +23,7 @@ def record_event(event: str, **kwargs: str | int) -> None:
     /training/checkpoint
     >>> unregister_event_listener(print)
     """
-    _send(_OF_EVENTS, event, **kwargs)
+    _send("events", event, **kwargs)
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
@@ -33,7 +31,7 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
 
     >>> record_event_duration_secs("/training/step", 0.25)
     """
-    _send(_OF_DURATIONS, event, duration, **kwargs)
+    _send("durations", event, duration, **kwargs)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int
@@ -42,7 +40,7 @@ def record_event_time_span(event: str, start_time: float, end_time: float, **kwa
 
     >>> record_event_time_span("/training/step", 1.0, 1.25)
     """
-    _send(_OF_TIME_SPANS, event, start_time, end_time, **kwargs)
+    _send("time spans", event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
@@ -50,17 +48,18 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
 
     >>> record_scalar("/training/loss", 0.5)
     """
-    _send(_OF_SCALARS, event, value, **kwargs)
+    _send("scalars", event, value, **kwargs)
 
 
-def _send(listeners: list[Listener], *args: Any, **details: Any) -> None:
-    for listener in listeners:
+def _send(what: str, *args: Any, **details: Any) -> None:
+    for listener in _listeners[what]:
         listener(*args, **details)
 
 
-def _registration(listeners: list[Listener], call: str
-                  ) -> tuple[Callable[[Listener], None], Callable[[Listener], None]]:
-    """The functions that add a listener to a list, and remove it."""
+def _registration(what: str, call: str) -> tuple[Callable, Callable]:
+    """The functions that add a listener, and remove it."""
+    listeners = _listeners[what]
+
     def register(callback: Listener) -> None:
         listeners.append(callback)
 
@@ -75,13 +74,13 @@ def _registration(listeners: list[Listener], call: str
 
 
 register_event_listener, unregister_event_listener = _registration(
-    _OF_EVENTS, "(event, **details)")
+    "events", "(event, **details)")
 register_event_duration_secs_listener, unregister_event_duration_listener = _registration(
-    _OF_DURATIONS, "(event, duration, **details)")
+    "durations", "(event, duration, **details)")
 register_event_time_span_listener, unregister_event_time_span_listener = _registration(
-    _OF_TIME_SPANS, "(event, start_time, end_time, **details)")
+    "time spans", "(event, start_time, end_time, **details)")
 register_scalar_listener, unregister_scalar_listener = _registration(
-    _OF_SCALARS, "(event, value, **details)")
+    "scalars", "(event, value, **details)")
 
 
 def clear_event_listeners() -> None:
@@ -89,5 +88,5 @@ def clear_event_listeners() -> None:
 
     >>> clear_event_listeners()
     """
-    for listeners in (_OF_EVENTS, _OF_DURATIONS, _OF_TIME_SPANS):
-        listeners.clear()
+    for what in ("events", "durations", "time spans"):
+        _listeners[what].clear()

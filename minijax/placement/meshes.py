@@ -335,6 +335,7 @@ class Mesh(_Grid):
     is_multi_process = property(lambda self: len({d.process_index for d in self.devices.flat}) > 1)
     is_on_hosts = property(lambda self: self.devices.flat[0].is_host)
     is_scalar = property(lambda self: self.devices.ndim == 0)
+    local_devices = property(lambda self: [*filter(is_here, self.devices.flat)])
 
     @property
     def local_mesh(self) -> Mesh:
@@ -345,10 +346,6 @@ class Mesh(_Grid):
                              f"process, but it has {list(self.devices.flat)}.")
         places = np.ix_(*(np.unique(place) for place in np.nonzero(is_local)))
         return Mesh(self.devices[places], self.axis_names)
-
-    @property
-    def local_devices(self) -> list:
-        return [*filter(is_here, self.devices.flat)]
 
     @property
     def abstract_mesh(self) -> AbstractMesh:

@@ -203,14 +203,11 @@ class MPIEngine:
                 self._give_up(where, waited)
             if waited > look:
                 look += LOOKING
-                if (dead := self._dead()) and not done():
+                dead = [rank for rank, pid in self._neighbours.items() if not _lives(pid)]
+                if dead and not done():
                     self._give_up(where, waited, dead)
             self._answer(where)
             time.sleep(PAUSE)
-
-    def _dead(self) -> list[int]:
-        """The processes of this machine that have ended."""
-        return [rank for rank, pid in self._neighbours.items() if not _lives(pid)]
 
     def _answer(self, where: str) -> list[int]:
         """Tell processes that ask where this one waits; returns who has asked."""

@@ -38,17 +38,12 @@ class Sharding:
     spec: PartitionSpec
     memory_kind: str | None
 
-    @property
-    def _device_assignment(self) -> tuple[Device, ...]:
-        return tuple(self.mesh.devices.flat)
-
+    _device_assignment = property(lambda self: tuple(self.mesh.devices.flat))
+    _addressable_device_assignment = property(
+        lambda self: tuple(filter(is_here, self._device_assignment)))
     device_set = property(lambda self: set(self._device_assignment))
     addressable_devices = property(lambda self: set(self._addressable_device_assignment))
     num_devices = property(lambda self: len(self._device_assignment))
-
-    @property
-    def _addressable_device_assignment(self) -> tuple[Device, ...]:
-        return tuple(filter(is_here, self._device_assignment))
 
     @property
     def is_fully_addressable(self) -> bool:

@@ -138,9 +138,7 @@ class AllDevices(Device):
     array_type = ShardedArray
     passed = "{x}.there()"
 
-    @classmethod
-    def count(cls) -> int:
-        return 1
+    count = classmethod(lambda cls: 1)
 
     def operand(self, x: ArrayImpl) -> Blocks:
         if isinstance(x, ShardedArray):

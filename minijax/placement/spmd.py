@@ -224,15 +224,13 @@ def _mesh_of(shardings: Sequence[Sharding | None], closed: ClosedJaxpr) -> Mesh:
                       default_sharding().mesh]))
 
 
-def _meshes_in(closed: Any) -> list[Mesh]:
+def _meshes_in(closed: Any) -> Iterator[Mesh]:
     """The meshes of the shardings that equations name."""
-    meshes = []
     for eqn in closed.eqns:
-        mesh = getattr(eqn.params.get("sharding"), "mesh", None)
-        meshes += [mesh] if isinstance(mesh, Mesh) else []
+        if isinstance(mesh := getattr(eqn.params.get("sharding"), "mesh", None), Mesh):
+            yield mesh
         for inner in subjaxprs(eqn.params):
-            meshes += _meshes_in(inner)
-    return meshes
+            yield from _meshes_in(inner)
 
 
 def default_sharding() -> Sharding:

@@ -67,7 +67,7 @@ def explain_miss(arguments: Any, key: Any, earlier: Collection[Any]) -> None:
     if code is None or errors.is_internal(code.co_filename):
         return
     before = [old for old in list(earlier) if old.part == key.part]
-    history = _history_of(code)
+    history = _histories[code]
     differences: list[Difference] = []
     if before:
         differences = min((list(_differences(key, old, arguments)) for old in reversed(before)),
@@ -122,16 +122,8 @@ class History:
 
 
 # By identity: equal code at the same line of two programs is not the same.
-_histories: dict[caches.SameObject, History] = {}
-caches.cleared_by(_histories.clear)  # after clearing caches, tracing again is intended
-
-
-def _history_of(code: Any) -> History:
-    key = caches.SameObject(code)
-    if key not in _histories:
-        _histories[key] = History()
-        weakref.finalize(code, _histories.pop, key, None)
-    return _histories[key]
+# After clearing caches, tracing again is intended.
+_histories = caches.OfObjects(lambda code: History())
 
 
 # ── What is different ────────────────────────────────────────────────────────────────────────
