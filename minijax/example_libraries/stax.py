@@ -98,8 +98,8 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     return _without_parameters(lambda x: fun(x, **fun_kwargs), lambda shape: shape)
 
 
-Tanh, Exp = map(elementwise, (jnp.tanh, jnp.exp))
-Relu, Softplus, Sigmoid, Elu, LeakyRelu, Selu, Gelu = map(elementwise, (
+Tanh, Exp = elementwise(jnp.tanh), elementwise(jnp.exp)
+Relu, Softplus, Sigmoid, Elu, LeakyRelu, Selu, Gelu = (elementwise(fun) for fun in (
     nn.relu, nn.softplus, nn.sigmoid, nn.elu, nn.leaky_relu, nn.selu, nn.gelu))
 LogSoftmax, Softmax = (elementwise(fun, axis=-1) for fun in (nn.log_softmax, nn.softmax))
 Identity = _without_parameters(lambda x: x, lambda shape: shape)

@@ -29,9 +29,7 @@ Sizes = tuple[int, ...] | None
 def _transform(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
     """The axes are moved last, cut or padded to the sizes `s`, transformed, and moved back."""
     if name.endswith("fft"):  # one size and one axis
-        if isinstance(axes, list | tuple):
-            raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use "
-                             f"jax.numpy.fft.{name}n. Got axis = {axes!r}.")
+        _check_one_axis(name, axes)
         s, axes = (None if each is None else [each] for each in (s, axes))
     elif name.endswith("2") and len(axes) != 2:
         raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
@@ -92,6 +90,12 @@ def _scale(norm: str | None, n: int, inverse: bool) -> float:
         raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
     size = math.sqrt(n) if norm == "ortho" else n
     return size if inverse else 1 / size if size else math.inf
+
+
+def _check_one_axis(name: str, axis: Any) -> None:
+    if isinstance(axis, list | tuple):
+        raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use "
+                         f"jax.numpy.fft.{name}n. Got axis = {axis!r}.")
 
 
 # ── Along one axis ──────────────────────────────────────────────────────────────────────────────
@@ -357,8 +361,10 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     Array([ 6.,  0., -2.,  0.], dtype=float32)
     """
     a = unary.conj(a)
+    _check_one_axis("hfft", axis)
+    size = (a.shape[axis] - 1) * 2 if n is None else n
     out: Any = _transform("hfft", FftType.IRFFT, a, n, axis, norm)
-    return out * ((a.shape[axis] - 1) * 2 if n is None else n)
+    return out * size
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -375,9 +381,11 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     >>> ihfft(np.array([6., 0., -2., 0.])).real
     Array([1., 2., 1.], dtype=float32)
     """
+    _check_one_axis("ihfft", axis)
     a = creation.asarray(a)
+    size = a.shape[axis] if n is None else n
     out: Any = unary.conj(_transform("ihfft", FftType.RFFT, a, n, axis, norm))
-    return out * (1 / (a.shape[axis] if n is None else n))
+    return out * (1 / size)
 
 
 # ── Frequencies and shifts ───────────────────────────────────────────────────────────────────

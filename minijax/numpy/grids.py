@@ -227,4 +227,3 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
 
 
 public(globals())
-__all__ += ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]  # type: ignore[name-defined] # noqa: F821

@@ -15,8 +15,6 @@ from minijax.core import Array
 from minijax.numpy.creation import asarray
 from minijax.transforms.prepared import PARTS
 
-_IMPORTED = {*globals()}
-
 
 class ScalarType(type):
     """The type of `float32` and its like: calling one makes an array of that dtype.
@@ -125,7 +123,3 @@ def _dtypes_of_kind(kind: Any) -> list[Any]:
                              "or a compatible input for jnp.dtype()") from None
         raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={kind!r}"
                         ) from None
-
-
-globals()["__all__"] = [name for name in globals()
-                        if name[0] != "_" and name not in {*_IMPORTED, "ScalarType"}]

@@ -279,9 +279,11 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
     """
     size, rank = sample.shape
     bins = [bins] * rank if not isinstance(bins, Sequence) and np.ndim(bins) == 0 else bins
-    refuse((len(bins) != rank, "should be a bin for each dimension."),
-           (range is not None and len(range) != rank, f"For sample.shape={sample.shape}, must have "
-            f"range={rank} but got len(range)={len(range)}"), error=ValueError)
+    if len(bins) != rank:
+        raise ValueError("should be a bin for each dimension.")
+    if range is not None and len(range) != rank:
+        raise ValueError(f"For sample.shape={sample.shape}, must have range={rank} but got "
+                         f"len(range)={len(range)}")
     flat_bin: Any = convert(0, _INT)
     edges: list[Any] = []
     for d, x in enumerate(lax.unstack(sample, 1)):

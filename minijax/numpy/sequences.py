@@ -35,9 +35,10 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
     >>> diff(np.array([1, 3, 6]))
     Array([2, 3], dtype=int32)
     """
-    refuse((n < 0, f"order must be non-negative but got {n}"),
-           (a.ndim == 0, f"diff requires input that is at least one dimensional; got {a}"),
-           error=ValueError)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if a.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
     if n == 0:
         return a  # without what precedes and follows, as in NumPy
     axis = canonical_axis(axis, a.ndim)

@@ -29,10 +29,6 @@ from minijax.transforms.prepared import prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
 from minijax.primitives.axes import refuse
 
-__all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp",
-           "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
-           "multiply", "negative", "subtract", "ufunc"]
-
 _api_boundary: Callable[[Callable[..., Any]], Callable[..., Any]] = functools.partial(
     api_boundary, is_whole=True)
 
