@@ -550,7 +550,6 @@ WITH_A_TABLE = {
     "experimental/checked.py": "how failures leave loops and functions with rules of the user's",
     "experimental/sparse/transform.py": "what sparsify makes of operations, as JAX's registry",
     "placement/carried_sums.py": "what is linear in its first operand, beside literals",
-    "numpy/operators.py": "the methods of NumPy's arrays",
     "transforms/recording.py": "the functions of NumPy that only read"}
 
 

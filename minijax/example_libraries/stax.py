@@ -98,17 +98,10 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     return _without_parameters(lambda x: fun(x, **fun_kwargs), lambda shape: shape)
 
 
-Tanh = elementwise(jnp.tanh)
-Relu = elementwise(nn.relu)
-Exp = elementwise(jnp.exp)
-LogSoftmax = elementwise(nn.log_softmax, axis=-1)
-Softmax = elementwise(nn.softmax, axis=-1)
-Softplus = elementwise(nn.softplus)
-Sigmoid = elementwise(nn.sigmoid)
-Elu = elementwise(nn.elu)
-LeakyRelu = elementwise(nn.leaky_relu)
-Selu = elementwise(nn.selu)
-Gelu = elementwise(nn.gelu)
+Tanh, Exp = elementwise(jnp.tanh), elementwise(jnp.exp)
+Relu, Softplus, Sigmoid, Elu, LeakyRelu, Selu, Gelu = (elementwise(fun) for fun in (
+    nn.relu, nn.softplus, nn.sigmoid, nn.elu, nn.leaky_relu, nn.selu, nn.gelu))
+LogSoftmax, Softmax = (elementwise(fun, axis=-1) for fun in (nn.log_softmax, nn.softmax))
 Identity = _without_parameters(lambda x: x, lambda shape: shape)
 Flatten = _without_parameters(lambda x: jnp.reshape(x, (x.shape[0], -1)),
                               lambda shape: (shape[0], math.prod(shape[1:])))

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from minijax.dtypes import dtype
     from minijax.control_flow.associative_scan import associative_scan
     from minijax.custom.composite import composite
-    from minijax.control_flow.cond import cond_p
     from minijax.control_flow.loops import fori_loop, map, scan, while_loop
-    from minijax.control_flow.cond import cond, platform_dependent, switch
+    from minijax.control_flow.cond import cond, cond_p, platform_dependent, switch
     from minijax.lax.stateful_rng import rng_uniform, rng_uniform_p
     from minijax.custom.linear_solve import custom_linear_solve, custom_root, linear_solve_p
     from minijax.control_flow.loop_rules import scan_p, while_p

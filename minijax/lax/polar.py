@@ -56,7 +56,10 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
     limit = 10 if max_iterations is None else max_iterations
     eps = float(dtypes.finfo(x.dtype).eps) if eps is None else eps
     steps = _weights(eps, limit)
-    u, changes = x * _scale(x), as_value(True)
+    rows, columns = (abs(x).sum(axis).max(initial=0) for axis in (1, 0))
+    # one over an upper bound of the largest singular value; of zeros, one
+    scale = select(rows == 0, filled(1, rows), 1 / (sqrt(rows) * sqrt(columns)))
+    u, changes = x * scale, as_value(True)
     for weights in steps:
         u, changes = _step(u, weights, eps)
     u, changes, count = while_loop(
@@ -97,12 +100,6 @@ def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any,
     after: Any = b / c * u + weight * quotient
     change = abs(after - u)
     return after, is_ill | ((change * change).sum() > (5 * eps) ** (2 / 3))
-
-
-def _scale(x: Any) -> Any:
-    """One over an upper bound of the largest singular value; of zeros, one."""
-    rows, columns = (abs(x).sum(axis).max(initial=0) for axis in (1, 0))
-    return select(rows == 0, filled(1, rows), 1 / (sqrt(rows) * sqrt(columns)))
 
 
 def _masked(x: Any, m: Any, n: Any) -> Any:

@@ -37,7 +37,7 @@ def _jvp(f: Callable[..., Sequence], primals: Sequence, tangents: Sequence) -> t
     return tuple(outs), tuple(map(instantiate, out_tangents))
 
 
-def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
+def polynomial(coefficients: Sequence[float], x: Array) -> Array:
     """Horner's rule; the first coefficient is the constant."""
     total = filled(0, x)
     for c in reversed(coefficients):
@@ -142,7 +142,7 @@ def _eta(a: Array, x: Array) -> Array:
     near, far = (select(is_near, *pair) for pair in (
         (mu, filled(.05, x)), (filled(1, x), mu)))
     logarithm = select(is_near, filled(0, x), log(x) - log(a))
-    by_series = near * sqrt(_polynomial([2 / k for k in range(2, 16)], -near))
+    by_series = near * sqrt(polynomial([2 / k for k in range(2, 16)], -near))
     direct = sqrt(2 * (far - logarithm))
     return select(is_near, by_series, select(far < 0, -direct, direct))
 
@@ -157,7 +157,7 @@ def _temme_expansion(a: Array, x: Array, upper: bool) -> Array:
     eta = _eta(a, x)
     total, clamped = filled(0, x), clamp(x.dtype.type(-1), eta, x.dtype.type(1))
     for row in reversed(_TEMME):
-        total = total / a + _polynomial(row, clamped)
+        total = total / a + polynomial(row, clamped)
     correction = exp(-.5 * a * eta * eta) * total / sqrt(2 * np.pi * a)
     sign = 1 if upper else -1
     return .5 * erfc(sign * eta * sqrt(a / 2)) + sign * correction
@@ -332,7 +332,7 @@ def beyond_stirling(z: Any) -> Any:
     Array(0.008331, dtype=float32)
     """
     inverse = 1 / z
-    return _polynomial(_STIRLING, inverse * inverse) * inverse
+    return polynomial(_STIRLING, inverse * inverse) * inverse
 
 
 def _beta_powers(a: Array, b: Array, x: Array) -> Array:

@@ -14,6 +14,7 @@ from minijax.control_flow.loops import scan
 from minijax.transforms.derived import derived
 from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
+from minijax.primitives.axes import refuse
 from minijax.primitives.comparison import select
 from minijax.primitives.ad_util import move_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, identity_like, lower_part, matmul,
@@ -46,12 +47,10 @@ def householder_product(a: Any, taus: Any) -> Array:
 def _householder_product(a: Array, taus: Array) -> Array:
     check_matrix("householder_product", a.aval)
     m, n = a.shape[-2:]
-    if m < n:
-        raise ValueError("The first argument to householder_product must have at least as many "
-                         f"rows as columns, got shape {a.shape}")
-    if taus.shape[-1] > n:
-        raise ValueError("The second argument to householder_product must not have more rows than "
-                         "the minimum of the first argument's rows and columns.")
+    refuse((m < n, "The first argument to householder_product must have at least as many rows as "
+            f"columns, got shape {a.shape}"),
+           (taus.shape[-1] > n, "The second argument to householder_product must not have more "
+            "rows than the minimum of the first argument's rows and columns."), error=ValueError)
     return _reflected(a, taus, identity_like(a), reverse=True)
 
 
@@ -163,12 +162,10 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
 def _tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool
                        ) -> Array:
     check_matrix("tridiagonal_solve", b.aval)
-    if not dl.shape == d.shape == du.shape:
-        raise TypeError("tridiagonal_solve requires that all diagonal arguments have the same "
-                        "shape.")
-    if b.shape[:-1] != d.shape:
-        raise TypeError("All inputs to tridiagonal_solve must have the same batch dimensions and "
-                        f"rows, but got shapes {d.shape} and {b.shape}.")
+    refuse((not dl.shape == d.shape == du.shape, "tridiagonal_solve requires that all diagonal "
+            "arguments have the same shape."),
+           (b.shape[:-1] != d.shape, "All inputs to tridiagonal_solve must have the same batch "
+            f"dimensions and rows, but got shapes {d.shape} and {b.shape}."))
     if not d.shape[-1]:
         return b
     low, mid, high = (move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
@@ -265,21 +262,18 @@ def _examples(*shapes: tuple[int, ...], **params: Any) -> list[Example]:
         for k, shape in enumerate(shapes)), params)]
 
 
-householder_product_p = derived(
+_derived = functools.partial(derived, batch=ad_util.batch_in_front())
+householder_product_p = _derived(
     "householder_product", _householder_product,
-    lambda: [*_examples((3, 2), (2,)), *_examples((2, 3, 3), (2, 1))],
-    batch=ad_util.batch_in_front())
-ormqr_p = derived(
+    lambda: [*_examples((3, 2), (2,)), *_examples((2, 3, 3), (2, 1))])
+ormqr_p = _derived(
     "ormqr", _ormqr,
     lambda: [*_examples((3, 2), (2,), (3, 2), left=True, transpose=True),
-             *_examples((3, 2), (2,), (1, 3), left=False, transpose=False)],
-    linear=[2], batch=ad_util.batch_in_front())
-symmetric_product_p = derived(
+             *_examples((3, 2), (2,), (1, 3), left=False, transpose=False)], linear=[2])
+symmetric_product_p = _derived(
     "symmetric_product", _symmetric_product,
-    lambda: _examples((2, 3), (2, 2), alpha=.5, beta=2.),
-    linear=[1], batch=ad_util.batch_in_front())
-tridiagonal_solve_p = derived(
+    lambda: _examples((2, 3), (2, 2), alpha=.5, beta=2.), linear=[1])
+tridiagonal_solve_p = _derived(
     "tridiagonal_solve", _tridiagonal_solve,
-    lambda: _examples((3,), (3,), (3,), (3, 2), perturb_singular=False),
-    linear=[3], batch=ad_util.batch_in_front())
+    lambda: _examples((3,), (3,), (3,), (3, 2), perturb_singular=False), linear=[3])
 cholesky_update_p = derived("cholesky_update", _cholesky_update, lambda: _examples((3, 3), (3,)))

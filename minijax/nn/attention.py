@@ -11,30 +11,29 @@ import numpy as np
 from minijax import numpy as jnp
 from minijax.nn.normalisers import logsumexp, softmax
 from minijax.numpy.arguments import ArrayLike, as_array
+from minijax.primitives.axes import refuse
 
 
 def _check(query: Any, key: Any, value: Any, implementation: str | None) -> None:
-    if implementation not in (None, "xla"):
-        raise ValueError(f"Unsupported implementation option: {implementation}"
-                         if implementation != "cudnn" else
-                         "implementation='cudnn' is a kernel of NVIDIA's, which minijax does not "
-                         "call; leave it out: the same is computed from products and a softmax.")
-    if not (query.ndim == key.ndim == value.ndim == 4):
-        raise ValueError("query, key and value need axes (batch, place, head, feature), or "
-                         f"(place, head, feature); got shapes {query.shape}, {key.shape}, "
-                         f"{value.shape}.")
-    for name, x in (("query", query), ("value", value)):
-        if x.dtype != key.dtype:
-            raise ValueError(f"{name} dtype should be {key.dtype}, but got {x.dtype}")
-    if key.shape != value.shape:
-        raise ValueError("key and value must have the same shape; got "
-                         f"{key.shape} and {value.shape}.")
-    if query.shape[0] != key.shape[0] or query.shape[3] != key.shape[3]:
-        raise ValueError("query and key must have the same batch and feature sizes; got "
-                         f"{query.shape} and {key.shape}.")
-    if query.shape[2] % key.shape[2]:
-        raise ValueError("The number of query heads must be a multiple of the number of key/value "
-                         f"heads; got {query.shape[2]} and {key.shape[2]}.")
+    refuse((implementation == "cudnn", "implementation='cudnn' is a kernel of NVIDIA's, which "
+            "minijax does not call; leave it out: the same is computed from products and a "
+            "softmax."),
+           (implementation not in (None, "xla"),
+            f"Unsupported implementation option: {implementation}"),
+           (not query.ndim == key.ndim == value.ndim == 4, "query, key and value need axes (batch, "
+            f"place, head, feature), or (place, head, feature); got shapes {query.shape}, "
+            f"{key.shape}, {value.shape}."),
+           *((x.dtype != key.dtype, f"{name} dtype should be {key.dtype}, but got {x.dtype}")
+             for name, x in (("query", query), ("value", value))),
+           (key.shape != value.shape,
+            f"key and value must have the same shape; got {key.shape} and {value.shape}."),
+           error=ValueError)
+    refuse((query.shape[::3] != key.shape[::3],
+            "query and key must have the same batch and feature sizes; got "
+            f"{query.shape} and {key.shape}."),
+           (query.shape[2] % key.shape[2], "The number of query heads must be a multiple of the "
+            f"number of key/value heads; got {query.shape[2]} and {key.shape[2]}."),
+           error=ValueError)
 
 
 def _attention_mask(queries: int, keys: int, is_causal: bool, window: Any, query_lengths: Any,

@@ -35,6 +35,13 @@ def _dtype(dtype: Any) -> Any:
     return dtypes.canonicalize_dtype(float if dtype is None else dtype)
 
 
+def _initializer(draw: Callable[[Any, Sequence[int], Any], Array], dtype: Any) -> Initializer:
+    """An initializer with this default dtype, from a function that takes a canonical one."""
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        return draw(key, shape, _dtype(dtype))
+    return init
+
+
 def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """All zeros.
 
@@ -59,16 +66,12 @@ def constant(value: ArrayLike, dtype: Any = None) -> Initializer:
     >>> constant(7)(None, (2,))
     Array([7., 7.], dtype=float32)
     """
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        return jnp.full(shape, value, _dtype(dtype))
-    return init
+    return _initializer(lambda key, shape, dtype: jnp.full(shape, value, dtype), dtype)
 
 
 def _scaled(draw: Callable[..., Array], scale: Any, dtype: Any) -> Initializer:
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        dtype = _dtype(dtype)
-        return draw(key, shape, dtype) * jnp.array(scale, dtype)
-    return init
+    return _initializer(
+        lambda key, shape, dtype: draw(key, shape, dtype) * jnp.array(scale, dtype), dtype)
 
 
 def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
@@ -129,15 +132,14 @@ def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNu
         their geometric mean.
       distribution: "truncated_normal", "normal" or "uniform".
     """
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        dtype = _dtype(dtype)
+    def draw(key: Any, shape: Sequence[int], dtype: Any) -> Array:
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
                 "fan_geo_avg": math.sqrt(fan_in * fan_out)}
         if mode not in fans:
             raise ValueError(f"invalid mode for variance scaling initializer: {mode}")
         return _drawn(distribution, key, shape, dtype, jnp.array(scale / fans[mode], dtype))
-    return init
+    return _initializer(draw, dtype)
 
 
 def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, variance: Any) -> Array:
@@ -188,34 +190,23 @@ xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
-    """A matrix with orthonormal rows or columns, uniformly distributed.
-
-    The factor Q of a random matrix, with signs that make the diagonal of R positive.
-    """
-    q, r = jnp.linalg.qr(random.normal(key, (max(rows, columns), min(rows, columns)), dtype))
-    q = q * jnp.sign(jnp.diagonal(r))
-    return q.T if rows < columns else q
-
-
 def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """Weights that preserve norms: an orthonormal matrix, whose columns are `column_axis`.
 
     >>> orthogonal()(random.key(0), (3, 2)).shape
     (3, 2)
     """
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        dtype = _dtype(dtype)
+    def draw(key: Any, shape: Sequence[int], dtype: Any) -> Array:
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         if 0 in shape:
             return jnp.zeros(shape, dtype)
         columns = shape[column_axis]
-        matrix = _orthonormal(key, math.prod(shape) // columns, columns, dtype)
+        matrix = random.orthogonal(key, math.prod(shape) // columns, (), dtype, columns)
         others = np.delete(shape, column_axis).tolist()
         return jnp.array(scale, dtype) * jnp.moveaxis(
             matrix.reshape(*others, columns), -1, column_axis)
-    return init
+    return _initializer(draw, dtype)
 
 
 def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
@@ -224,8 +215,7 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = Non
     >>> delta_orthogonal()(random.key(0), (3, 2, 4)).shape
     (3, 2, 4)
     """
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        dtype = _dtype(dtype)
+    def draw(key: Any, shape: Sequence[int], dtype: Any) -> Array:
         if len(shape) not in (3, 4, 5):
             raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
         if shape[-1] < shape[-2]:
@@ -233,7 +223,7 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = Non
         middle = tuple((size - 1) // 2 for size in shape[:-2])
         matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
         return jnp.zeros(shape, dtype).at[middle].set(matrix)
-    return init
+    return _initializer(draw, dtype)
 
 
 _export_all(globals(), _exported(__name__))

@@ -66,8 +66,9 @@ if TYPE_CHECKING:
                                          flatnonzero, histogram, histogram2d, histogram_bin_edges,
                                          histogramdd, nonzero, piecewise, select, take,
                                          take_along_axis, where)
-    from minijax.numpy.sequences import (convolve, correlate, diff, ediff1d, gradient, interp,
-                                         polyval, trapezoid, unwrap)
+    from minijax.numpy.sequences import (bartlett, blackman, convolve, correlate, diff, ediff1d,
+                                         gradient, hamming, hanning, i0, interp, kaiser, polyval,
+                                         trapezoid, unwrap)
     from minijax.numpy.sets import (intersect1d, isin, setdiff1d, setxor1d, union1d, unique,
                                     unique_all, unique_counts, unique_inverse, unique_values)
     from minijax.numpy.shaping import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays,
@@ -91,7 +92,6 @@ if TYPE_CHECKING:
                                      positive, rad2deg, radians, real, reciprocal, rint, round,
                                      sign, signbit, sin, sinh, sqrt, square, tan, tanh, trunc)
     from minijax.numpy.vectorization import apply_along_axis, vectorize
-    from minijax.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
 
 __all__ = lazily.attach(globals(), exported(__name__))
 del TYPE_CHECKING, exported, lazily

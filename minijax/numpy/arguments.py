@@ -75,9 +75,10 @@ def as_arrays(name: str, *args: Any) -> list[Any]:
     return [x if isinstance(x, Array) else as_value(core.stood_for(x)) for x in args]
 
 
-def _template(name: str, x: Any) -> Any:
-    check_arraylike(name, x)
-    return type_of_template(x)
+def _templates(name: str, x: Any) -> list[Any]:
+    if not isinstance(x, core.Typed):
+        check_arraylike(name, x)
+    return [x if isinstance(x, Array) else type_of_template(x)]
 
 
 # ── One dtype ────────────────────────────────────────────────────────────────────────────────
@@ -207,41 +208,38 @@ def promote_shapes(name: str, *args: Array) -> list[Any]:
     if len({x.ndim for x in args} - {0}) < 2:  # elementwise primitives take scalars beside arrays
         return list(args)
     shapes = [x.shape for x in args]
-    _check_rank_promotion(name, shapes)
+    if config.numpy_rank_promotion.value != "allow":
+        where = f"for {name} on shapes {' '.join(map(str, shapes))}"
+        _check_rank_promotion(
+            f"Following NumPy automatic rank promotion {where}. Set the jax_numpy_rank_promotion "
+            f"config option to 'allow' to disable this warning; for more information, {_PAGE}",
+            f"Operands could not be broadcast together {where} and with the config option "
+            f"jax_numpy_rank_promotion='raise'. For more information, {_PAGE}")
     rank = len(lax.broadcast_shapes(*shapes))
     return [lax.broadcast_to_rank(x, rank) if x.ndim else x for x in args]
 
 
-def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+def _check_rank_promotion(warning: str, error: str) -> None:
+    """Warn of a promotion of ranks, or refuse it, if the user's flag says so."""
     mode = config.numpy_rank_promotion.value
-    if mode == "allow" or not is_asked_by_user():
-        return
-    where = f"for {name} on shapes {' '.join(map(str, shapes))}"
-    page = "see https://docs.jax.dev/en/latest/rank_promotion_warning.html."
-    if mode == "warn":
-        errors.warn(f"Following NumPy automatic rank promotion {where}. Set the "
-                    "jax_numpy_rank_promotion config option to 'allow' to disable this warning; "
-                    f"for more information, {page}")
-    else:
-        raise ValueError(f"Operands could not be broadcast together {where} and with the config "
-                         "option jax_numpy_rank_promotion='raise'. For more information, "
-                         f"{page}")
+    if mode != "allow" and is_asked_by_user():
+        if mode == "raise":
+            raise ValueError(error)
+        errors.warn(warning)
+
+
+_PAGE = "see https://docs.jax.dev/en/latest/rank_promotion_warning.html."
 
 
 def check_loop_ranks(signature: str, loops: Sequence[tuple[int, ...]], args: Sequence[Any]) -> None:
     """Refuse arguments of a vectorized function whose loops are of several ranks, if forbidden."""
     ranks = {len(loop) for loop, x in zip(loops, args, strict=True) if x.ndim}
-    mode = config.numpy_rank_promotion.value
-    if mode == "allow" or len(ranks) < 2 or not is_asked_by_user():
-        return
-    message = (f"operands with shapes {[x.shape for x in args]} require rank promotion for "
-               f"jnp.vectorize function with signature {signature}. Set the "
-               "jax_numpy_rank_promotion config option to 'allow' to disable this message; for "
-               "more information, see "
-               "https://docs.jax.dev/en/latest/rank_promotion_warning.html.")
-    if mode == "raise":
-        raise ValueError(message)
-    errors.warn(message)
+    if len(ranks) > 1:
+        message = (f"operands with shapes {[x.shape for x in args]} require rank promotion for "
+                   f"jnp.vectorize function with signature {signature}. Set the "
+                   "jax_numpy_rank_promotion config option to 'allow' to disable this message; "
+                   f"for more information, {_PAGE}")
+        _check_rank_promotion(message, message)
 
 
 def promote_args(name: str, *args: Any) -> list[Any]:
@@ -446,10 +444,8 @@ def refuse_out(name: str, out: Any) -> None:
 # Only the type of a `Template` is read, so it may be a ShapeDtypeStruct.
 Template = Any
 _PREPARE: dict[str, Callable[..., list[Any]]] = {
-    "Template": lambda name, x: [
-        x if isinstance(x, Array) else type_of_template(x) if isinstance(x, core.Typed) else
-        _template(name, x)],
-    "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
+    "Template": _templates, "ArrayLike": as_arrays,
+    "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
     "Factor": lambda name, *args: promoted(name, _promote_weakly, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,
     "Numeric": promote_args_numeric}
@@ -564,3 +560,21 @@ def broadcast_along(x: Any, shape: tuple[int, ...], axes: Sequence[int]) -> Any:
 def indices_along(shape: Sequence[int], *axes: int) -> list[Any]:
     """For each of these axes, the index of every element along it."""
     return [lax.broadcasted_iota(np.dtype("int32"), shape, axis % len(shape)) for axis in axes]
+
+
+def indices_within(indices: Any, size: int, mode: str | None, name: str = "", what: str = ""
+                   ) -> Any:
+    """Indices of an axis; those out of bounds are refused, wrapped or clipped, as `mode` says.
+
+    Raises:
+      ValueError: for the mode "raise", where an index is out of bounds.
+      ConcretizationTypeError: for this mode, where the indices are traced.
+    """
+    if mode == "raise":
+        values = static_value(indices, f"The error occurred because {name} was jit-compiled with "
+                              "mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if np.any((values < 0) | (values >= size)):
+            raise ValueError(f"invalid entry in {what} array")
+    if mode == "clip":
+        return lax.clamp(like(0, indices), indices, like(size - 1, indices))
+    return indices % size if mode == "wrap" else indices

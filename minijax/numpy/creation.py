@@ -29,12 +29,10 @@ from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import keys_of
 from minijax.tree_util import tree_map
 
-DTypeLike = Any
-
 
 # ── From values ──────────────────────────────────────────────────────────────────────────────
 
-def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True,
+def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
           order: str | None = "K", ndmin: int = 0, device: Any = None) -> Array:
     """An array of these values: numbers, arrays, or lists of lists of them.
 
@@ -74,7 +72,7 @@ def _array_of_positional(object: Any, dtype: Any, *args: Any, **named: Any) -> A
 _DEFAULTS = {"copy": True, "order": "K", "ndmin": 0}
 
 
-def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *,
             copy: bool | None = None, device: Any = None) -> Array:
     """An array of these values; an array is returned unchanged.
 
@@ -228,8 +226,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 # ── From a shape ─────────────────────────────────────────────────────────────────────────────
 
-def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
-         device: Any = None) -> Array:
+def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Array:
     """An array of this shape, filled with one value.
 
     >>> full((2,), 7, dtype="int8")
@@ -255,13 +252,13 @@ def _full(shape: Any, value: Any) -> Array:
     return alias(value) if value.shape == shape else broadcast_to_shape(value, shape)
 
 
-def _constant(shape: Any, number: int, dtype: DTypeLike) -> Array:
+def _constant(shape: Any, number: int, dtype: Any) -> Array:
     dtype = dtype or dtypes.default_float_dtype()
     make = _element if isinstance(dtype, dtypes.KeyType) else convert  # which is cached
     return _full(shape, make(number, dtype, False))
 
 
-def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
     """An array of zeros; float32 by default.
 
     >>> zeros((2, 2), dtype="int32")
@@ -271,7 +268,7 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     return _constant(shape, 0, dtype)
 
 
-def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
     """An array of ones; float32 by default.
 
     >>> ones(3)
@@ -280,7 +277,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     return _constant(shape, 1, dtype)
 
 
-def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
     """An uninitialised array, which here is all zeros.
 
     >>> empty(2)
@@ -289,7 +286,7 @@ def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     return zeros(shape, dtype)
 
 
-def full_like(a: Template, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None,
+def full_like(a: Template, fill_value: ArrayLike, dtype: Any = None, shape: Any = None,
               *, device: Any = None) -> Array:
     """An array of one value, with the shape and dtype of another.
 
@@ -299,7 +296,7 @@ def full_like(a: Template, fill_value: ArrayLike, dtype: DTypeLike = None, shape
     return _like(a, fill_value, dtype, shape)
 
 
-def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
+def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
     value = _element(value, dtype or a.dtype, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
     if isinstance(a, Array) and a.aval.vma:
@@ -307,8 +304,7 @@ def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
     return shard_value(out, sharding_like(a, out.shape))
 
 
-def zeros_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
-               device: Any = None) -> Array:
+def zeros_like(a: Template, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
     """An array of zeros, with the shape and dtype of another.
 
     >>> zeros_like(array([1, 2]))
@@ -317,8 +313,7 @@ def zeros_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
     return _like(a, 0, dtype, shape)
 
 
-def ones_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
-              device: Any = None) -> Array:
+def ones_like(a: Template, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
     """An array of ones, with the shape and dtype of another.
 
     >>> ones_like(array([1.5, 2]))
@@ -327,7 +322,7 @@ def ones_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
     return _like(a, 1, dtype, shape)
 
 
-def empty_like(prototype: Template, dtype: DTypeLike = None, shape: Any = None, *,
+def empty_like(prototype: Template, dtype: Any = None, shape: Any = None, *,
                device: Any = None) -> Array:
     """An uninitialised array with the shape and dtype of another; here it is all zeros.
 
@@ -339,7 +334,7 @@ def empty_like(prototype: Template, dtype: DTypeLike = None, shape: Any = None, 
 
 # ── Ranges ───────────────────────────────────────────────────────────────────────────────────
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = None, *,
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
            device: Any = None) -> Array:
     """Evenly spaced numbers from `start`, by default 0, up to but not including `stop`.
 
@@ -375,7 +370,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
 
 
 def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
-             retstep: bool = False, dtype: DTypeLike = None, axis: int = 0, *,
+             retstep: bool = False, dtype: Any = None, axis: int = 0, *,
              device: Any = None) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`, both included.
 
@@ -413,7 +408,7 @@ def _interpolated(first: Any, last: Any, num: int, steps: int, endpoint: bool) -
 
 
 def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
-             base: ArrayLike = 10.0, dtype: DTypeLike = None, axis: int = 0) -> Array:
+             base: ArrayLike = 10.0, dtype: Any = None, axis: int = 0) -> Array:
     """`num` numbers whose logarithms are evenly spaced: powers of `base`.
 
     >>> logspace(0, 2, 3)
@@ -427,7 +422,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
 
 
 def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = True,
-              dtype: DTypeLike = None, axis: int = 0) -> Array:
+              dtype: Any = None, axis: int = 0) -> Array:
     """`num` numbers, each a constant multiple of the one before; all of one sign.
 
     >>> geomspace(1, 8, 4)

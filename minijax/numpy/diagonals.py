@@ -212,14 +212,12 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
     >>> [x.tolist() for x in meshgrid(np.array([1, 2]), np.array([3, 4]))]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
-    if not copy:
-        raise ValueError("jax.numpy.meshgrid only supports copy=True")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     vectors = as_arrays("meshgrid", *xi)
-    if any(x.ndim != 1 for x in vectors):
-        raise ValueError("Arguments to jax.numpy.meshgrid must be 1D, got shapes "
-                         f"{[x.shape for x in vectors]}")
+    refuse((not copy, "jax.numpy.meshgrid only supports copy=True"),
+           (indexing not in ("xy", "ij"),
+            f"Valid values for indexing are 'xy' and 'ij', got {indexing}"),
+           (any(x.ndim != 1 for x in vectors), "Arguments to jax.numpy.meshgrid must be 1D, got "
+            f"shapes {[x.shape for x in vectors]}"), error=ValueError)
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:
         axes[:2] = 1, 0  # a permutation that is its own inverse

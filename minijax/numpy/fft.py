@@ -16,7 +16,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import creation, joining, shaping, unary
-from minijax.numpy.arguments import ArrayLike, as_array, public
+from minijax.numpy.arguments import ArrayLike, Axes, as_array, public
 from minijax.primitives.slots import real_dtype
 from minijax.primitives.fft import FftType
 from minijax.transforms.prepared import export_all as _export_all
@@ -29,6 +29,7 @@ Sizes = tuple[int, ...] | None
 def _transform(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
     """The axes are moved last, cut or padded to the sizes `s`, transformed, and moved back."""
     if name.endswith("fft"):  # one size and one axis
+        _check_one_axis(name, axes)
         s, axes = (None if each is None else [each] for each in (s, axes))
     elif name.endswith("2") and len(axes) != 2:
         raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
@@ -93,9 +94,8 @@ def _scale(norm: str | None, n: int, inverse: bool) -> float:
 
 def _check_one_axis(name: str, axis: Any) -> None:
     if isinstance(axis, list | tuple):
-        name = f"jax.numpy.fft.{name}"
-        raise ValueError(f"{name} does not support multiple axes. Please use {name}n. "
-                         f"Got axis = {axis!r}.")
+        raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use "
+                         f"jax.numpy.fft.{name}n. Got axis = {axis!r}.")
 
 
 # ── Along one axis ──────────────────────────────────────────────────────────────────────────────
@@ -118,7 +118,6 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     >>> fft(np.array([1., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    _check_one_axis("fft", axis)
     return _transform("fft", FftType.FFT, a, n, axis, norm)
 
 
@@ -140,7 +139,6 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     >>> ifft(np.array([4., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    _check_one_axis("ifft", axis)
     return _transform("ifft", FftType.IFFT, a, n, axis, norm)
 
 
@@ -162,7 +160,6 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     >>> rfft(np.array([1., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    _check_one_axis("rfft", axis)
     return _transform("rfft", FftType.RFFT, a, n, axis, norm)
 
 
@@ -184,14 +181,12 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     >>> irfft(np.array([4., 0., 0.]))
     Array([1., 1., 1., 1.], dtype=float32)
     """
-    _check_one_axis("irfft", axis)
     return _transform("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
 # ── Along two axes ──────────────────────────────────────────────────────────────────────────────
 
-def fft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
-         norm: str | None = None) -> Array:
+def fft2(a: ArrayLike, s: Shape = None, axes: Axes = (-2, -1), norm: str | None = None) -> Array:
     """The discrete Fourier transform along two axes.
 
     Args:
@@ -210,8 +205,7 @@ def fft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
     return _transform("fft2", FftType.FFT, a, s, axes, norm)
 
 
-def ifft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
-          norm: str | None = None) -> Array:
+def ifft2(a: ArrayLike, s: Shape = None, axes: Axes = (-2, -1), norm: str | None = None) -> Array:
     """The inverse of the discrete Fourier transform along two axes.
 
     Args:
@@ -230,8 +224,7 @@ def ifft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
     return _transform("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
-def rfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
-          norm: str | None = None) -> Array:
+def rfft2(a: ArrayLike, s: Shape = None, axes: Axes = (-2, -1), norm: str | None = None) -> Array:
     """The transform of real numbers along two axes: of the last, half of the spectrum.
 
     Args:
@@ -250,8 +243,7 @@ def rfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
     return _transform("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
-def irfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
-           norm: str | None = None) -> Array:
+def irfft2(a: ArrayLike, s: Shape = None, axes: Axes = (-2, -1), norm: str | None = None) -> Array:
     """Real numbers from their spectrum along two axes: the inverse of `rfft2`.
 
     Args:

@@ -102,7 +102,3 @@ def _impure(name: str) -> NotImplementedError:
         f"jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use with "
         "JIT and other JAX transformations. Consider using jnp.asarray(np."
         f"{name}(...)) instead, outside of what is transformed.")
-
-
-__all__ = ["array_repr", "array_str", "frombuffer", "fromfile", "fromfunction", "fromiter",
-           "fromstring", "load", "save", "savez"]

@@ -17,11 +17,12 @@ from minijax import config, core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import creation, diagonals
 from minijax.numpy.arguments import (ArrayLike, as_arrays, check_promotion, choose, convert,
-                                     promote_dtypes, public, result_dtype, static_value)
+                                     indices_within, promote_dtypes, public, result_dtype,
+                                     static_value)
 from minijax.numpy.joining import concatenate
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import transpose
-from minijax.primitives.axes import replaced
+from minijax.primitives.axes import refuse, replaced
 
 s_, index_exp = np.s_, np.index_exp
 
@@ -202,10 +203,9 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     """
     if len(multi_index) != len(dims):
         raise AssertionError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
-    if order not in ("C", "F"):
-        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
-    if mode not in ("raise", "wrap", "clip", "ignore"):
-        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
+    refuse((order not in ("C", "F"), f"invalid order={order!r}. Expected 'C' or 'F'"),
+           (mode not in ("raise", "wrap", "clip", "ignore"), f"invalid mode={mode!r}. Expected "
+            "'raise', 'wrap', 'clip', or 'ignore'."), error=ValueError)
     multi_index = [*map(core.stood_for, multi_index)]
     indices = as_arrays("ravel_multi_index", *multi_index)
     dtype = dtype or (result_dtype(*multi_index)[0] if indices else dtypes.default_int_dtype())
@@ -220,22 +220,10 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     result: Any = creation.array(0, dtype)
     pairs, stride = list(zip(indices, sizes, strict=True)), 1
     for x, size in pairs[::-1] if order == "C" else pairs:
-        result = result + convert(_in_bounds(x, size, mode), result.dtype) * stride
+        x = indices_within(x, size, mode, "ravel_multi_index", "coordinates")
+        result = result + convert(x, result.dtype) * stride
         stride *= size
     return result
 
 
-def _in_bounds(x: Any, size: int, mode: str) -> Any:
-    """The indices along an axis; the mode determines those out of bounds."""
-    if mode == "raise":
-        values = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
-                              "with mode='raise'. Use mode='wrap' or mode='clip' instead.")
-        if np.any((values < 0) | (values >= size)):
-            raise ValueError("invalid entry in coordinates array")
-    if mode == "clip":
-        return lax.clamp(convert(0, x.dtype), x, convert(size - 1, x.dtype))
-    return x % size if mode == "wrap" else x
-
-
 public(globals())
-__all__ += ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]  # type: ignore[name-defined] # noqa: F821

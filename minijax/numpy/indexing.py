@@ -78,12 +78,6 @@ def _is_window(entries: list[Entry]) -> bool:
                    or entry.kind == "window" and not entry.is_box for entry in entries)
 
 
-def _is_out_of_bounds(entries: list[Entry], wrap: bool) -> bool:
-    """Whether a static index is out of bounds."""
-    return any(entry.kind == "integer" and not -entry.size * wrap <= entry.value < entry.size
-               for entry in entries)
-
-
 def _indices_to_check(entries: list[Entry]) -> Iterator[tuple[Any, int, int]]:
     """Each integer or array of an index, its axis and its extent, for checks of bounds."""
     for entry in entries:
@@ -124,7 +118,9 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     if gather_mode is PROMISE:
         core.base_trace.notify("index", "read", x.shape, _indices_to_check(entries), wraps=wrap)
     # A gather's derivative is zero out of bounds, as an update there is dropped; a slice's is not.
-    is_dropped = gather_mode is PROMISE and _is_out_of_bounds(entries, wrap)
+    is_dropped = gather_mode is PROMISE and any(
+        each.kind == "integer" and not -each.size * wrap <= each.value < each.size
+        for each in entries)
     if (is_window := _is_window(entries)) and gather_mode is not FILL and not is_dropped:
         return _read_window(x, entries, wrap)
     plan = make_plan(entries, wrap)

@@ -133,12 +133,10 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
     dl_device, copy = options.get("dl_device"), options.get("copy")
     knows_read_only = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
     here = dlpack_device(x)
-    if here[0] == ON_HOST:
-        if stream is not None:
-            raise JaxRuntimeError(
-                "UNIMPLEMENTED: WaitUntilBufferReadyOnStream is only implemented for GPU.")
-        return _of_host(x._buffer, options, knows_read_only)
-    if dl_device is not None and tuple(dl_device) == (ON_HOST, 0) and copy is not False:
+    if here[0] == ON_HOST and stream is not None:
+        raise JaxRuntimeError(
+            "UNIMPLEMENTED: WaitUntilBufferReadyOnStream is only implemented for GPU.")
+    if here[0] == ON_HOST or copy is not False and tuple(dl_device or here) == (ON_HOST, 0):
         return _of_host(x._buffer, options, knows_read_only)
     if dl_device is not None and tuple(dl_device) != here:
         raise BufferError(f"the array is on {x.device}, DLPack's device {here}, but was requested "
@@ -267,7 +265,7 @@ def from_dlpack(x: Any) -> Any:
     dtype = DTYPES[code]
     if tensor.ndim and tensor.strides:
         check_contiguous(shape, [n * dtype.itemsize for n in tensor.strides[:tensor.ndim]], dtype)
-    return _borrowed(device, (tensor.data or 0) + tensor.offset, shape, dtype, owner)
+    return device.borrowed((tensor.data or 0) + tensor.offset, ShapedArray(shape, dtype), owner)
 
 
 class _Imported:
@@ -279,12 +277,6 @@ class _Imported:
     def __del__(self) -> None:
         if self.managed.deleter:
             self.managed.deleter(ctypes.addressof(self.managed))
-
-
-def _borrowed(device: GpuDevice, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any
-          ) -> ArrayImpl:
-    """An array over memory of another owner."""
-    return device.borrowed(address, ShapedArray(shape, dtype), owner)
 
 
 def check_contiguous(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> None:
@@ -344,4 +336,4 @@ def from_gpu(x: Any) -> ArrayImpl:
     device = CudaDevice.with_address(address) if address else CudaDevice()
     if stream is not None:
         device.processor.wait(stream)
-    return _borrowed(device, address, shape, dtype, x)
+    return device.borrowed(address, ShapedArray(shape, dtype), x)

@@ -23,7 +23,7 @@ from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from minijax.numpy.unary import round
 from minijax.numpy.vectorization import apply_along_axis
-from minijax.primitives.axes import as_dims, replaced, with_item, without
+from minijax.primitives.axes import as_dims, refuse, replaced, with_item, without
 
 
 # ── Joining ──────────────────────────────────────────────────────────────────────────────────
@@ -79,12 +79,11 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     """
     parts = _promoted_operands("stack", arrays, dtype)
     shapes = [x.shape for x in parts]
-    if len({len(shape) for shape in shapes}) > 1:
-        raise ValueError("Cannot stack arrays with different numbers of dimensions: got "
-                         + ", ".join(map(str, shapes)) + ".")
-    if len(set(shapes)) > 1:
-        raise ValueError("All input arrays must have the same shape. Got "
-                         + ", ".join(map(str, shapes)) + ".")
+    listed = ", ".join(map(str, shapes))
+    refuse((len({len(shape) for shape in shapes}) > 1,
+            f"Cannot stack arrays with different numbers of dimensions: got {listed}."),
+           (len(set(shapes)) > 1, f"All input arrays must have the same shape. Got {listed}."),
+           error=ValueError)
     return lax.stack(parts, canonical_axis(static_axes("stack", axis), parts[0].ndim + 1))
 
 

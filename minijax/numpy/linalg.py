@@ -19,6 +19,7 @@ from minijax.numpy.factorisations import (EigResult, EighResult, QRResult, SVDRe
                                           svdvals, vector_norm)
 from minijax.numpy.shaping import matrix_transpose
 from minijax.placement.out_sharding import exported as _exported
+from minijax.primitives.axes import refuse as _refuse
 from minijax.util.exports import export_all as _export_all
 
 
@@ -92,16 +93,14 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     """
     arrays = as_arrays("multi_dot", *arrays)
     shapes = [x.shape for x in arrays]
-    if not arrays:
-        raise ValueError("multi_dot requires at least two arrays; got len(arrays)=0")
-    if not all(k in (0, len(arrays) - 1) and x.ndim == 1 or x.ndim == 2
-               for k, x in enumerate(arrays)):
-        raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the "
-                         "first and last array which may be 1 or 2 dimensional. Got array shapes "
-                         f"{shapes}")
-    if any(x[-1] != y[0] for x, y in itertools.pairwise(shapes)):
-        raise ValueError("multi_dot: last dimension of each array must match first dimension of "
-                         f"following array. Got array shapes {shapes}")
+    _refuse((not arrays, "multi_dot requires at least two arrays; got len(arrays)=0"),
+            (any(len(shape) not in (1, 2) for shape in shapes)
+             or any(len(shape) == 1 for shape in shapes[1:-1]), "multi_dot: input arrays must all "
+             "be two-dimensional, except for the first and last array which may be 1 or 2 "
+             f"dimensional. Got array shapes {shapes}"),
+            (any(x[-1:] != y[:1] for x, y in itertools.pairwise(shapes)), "multi_dot: last "
+             "dimension of each array must match first dimension of following array. Got array "
+             f"shapes {shapes}"), error=ValueError)
     axes = [[k, k + 1][:x.ndim] if k else [0, 1][-x.ndim:] for k, x in enumerate(arrays)]
     _check_promotion(*arrays)
     return contractions.einsum(*itertools.chain(*zip(arrays, axes, strict=True)),

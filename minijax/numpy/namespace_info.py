@@ -60,6 +60,3 @@ def __array_namespace_info__() -> ArrayNamespaceInfo:
     {'float32': dtype('float32')}
     """
     return ArrayNamespaceInfo()
-
-
-__all__ = ["__array_api_version__", "__array_namespace_info__"]

@@ -21,6 +21,7 @@ from minijax.numpy import (arithmetic, contractions, creation, diagonals, displa
                            interchange, joining, logic, putting, reductions, searching, shaping,
                            sorting, unary)
 from minijax.numpy.arguments import as_array
+from minijax.primitives.axes import refuse
 from minijax.primitives.slots import real_dtype
 from minijax.transforms.prepared import boundary, prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
@@ -44,7 +45,7 @@ _COMPARISONS = {"eq": ("==", "equal"), "ne": ("!=", "not_equal"), "lt": ("<", "l
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
 _METHODS = ("sum prod mean max min argmax argmin any all std var ptp cumsum cumprod dot trace "
             "diagonal conj conjugate round take repeat nonzero clip ravel squeeze swapaxes "
-            "argsort searchsorted sort").split()
+            "argsort searchsorted sort argpartition choose").split()
 
 
 def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
@@ -229,12 +230,10 @@ class _Methods:
         if value is None or isinstance(value, str):
             raise TypeError(f"Array.__contains__: unsupported operand type {type(value)}.")
         value = as_array("Array.__contains__", value)
-        if self.ndim != 1:
-            raise ValueError("Array.__contains__: search array must be one-dimensional, "
-                             f"got arr.shape={self.shape}.")
-        if value.ndim:
-            raise ValueError("Array.__contains__: query value must be a scalar, "
-                             f"got query.shape={value.shape}")
+        refuse((self.ndim != 1, "Array.__contains__: search array must be one-dimensional, "
+                f"got arr.shape={self.shape}."),
+               (value.ndim, "Array.__contains__: query value must be a scalar, "
+                f"got query.shape={value.shape}"), error=ValueError)
         return bool(reductions.any(logic.equal(self, value)))
 
     def item(self: Any, *args: int) -> Any:
@@ -325,12 +324,11 @@ class _Methods:
         if self.dtype.kind == "b":
             return self.astype("uint8").view(dtype)
         before, after = dtypes.itemsize_bits(self.dtype), dtypes.itemsize_bits(dtype)
-        if not self.ndim and before != after:
-            raise ValueError("view() of a 0d array is only supported if the itemsize is "
-                             "unchanged.")
-        if self.ndim and self.shape[-1] * before % after:
-            raise ValueError("When changing to a larger dtype, its size must be a divisor of "
-                             "the total size in bytes of the last axis of the array.")
+        refuse((not self.ndim and before != after,
+                "view() of a 0d array is only supported if the itemsize is unchanged."),
+               (self.ndim and self.shape[-1] * before % after,
+                "When changing to a larger dtype, its size must be a divisor of the total size in "
+                "bytes of the last axis of the array."), error=ValueError)
         if "c" in (self.dtype.kind, dtype.kind):
             whole = (-1,) if self.ndim else ()
             pairs = _as_pairs(shaping.reshape(self, (*self.shape[:-1], -1)), dtype)
@@ -345,14 +343,6 @@ class _Methods:
                  fill_value: Any = 0) -> Any:
         """The slices along an axis whose condition holds."""
         return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
-
-    def choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-        """Element by element, the choice with this number."""
-        return putting.choose(self, choices, out, mode)
-
-    def argpartition(self: Any, kth: int, axis: int = -1) -> Any:
-        """The indices of the elements in the order of `partition`."""
-        return sorting.argpartition(self, kth, axis)
 
     # ── Devices ──────────────────────────────────────────────────────────────────────────────
 
@@ -445,7 +435,7 @@ class _Methods:
 def _attributes() -> dict[str, Any]:
     """Operators, methods and properties of arrays and tracers, by name."""
     functions = {name: value for module in (arithmetic, contractions, diagonals, joining, logic,
-                                            reductions, searching, shaping, sorting, unary)
+                                            putting, reductions, searching, shaping, sorting, unary)
                  for name, value in vars(module).items() if name in module.__all__}
     attributes: dict[str, Any] = {}
     for name, (sign, word) in (_OPERATORS | _COMPARISONS).items():

@@ -18,7 +18,7 @@ from minijax.numpy import arguments
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
                                      canonical_axes, check_promotion, convert, indices_along,
-                                     promote_dtypes, public, static_value)
+                                     indices_within, promote_dtypes, public, static_value)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape, refuse
@@ -51,10 +51,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
     if mode not in (None, "wrap", "clip"):
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
-    if mode == "wrap":
-        indices = indices % a.size
-    elif mode == "clip":
-        indices = lax.clamp(convert(0, indices.dtype), indices, convert(a.size - 1, indices.dtype))
+    indices = indices_within(indices, a.size, mode)
     return ravel(a).at[indices].set(values, mode="drop").reshape(a.shape)
 
 
@@ -158,20 +155,11 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     Args:
       mode: for numbers out of bounds: "raise" (of concrete ones), "wrap" or "clip".
     """
-    if dtypes.kind(a.dtype) not in "iu":
-        raise ValueError("`a` array must be integer typed")
-    which, arrays = a, as_arrays("choose", *choices)
-    if mode == "raise":
-        numbers = static_value(a, "The error occurred because jnp.choose was jit-compiled with "
-                               "mode='raise'. Use mode='wrap' or mode='clip' instead.")
-        if np.any((numbers < 0) | (numbers >= len(arrays))):
-            raise ValueError("invalid entry in choice array")
-    elif mode == "wrap":
-        which = which % len(arrays)
-    elif mode == "clip":
-        which = lax.clamp(convert(0, a.dtype), a, convert(len(arrays) - 1, a.dtype))
-    else:
-        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+    refuse((dtypes.kind(a.dtype) not in "iu", "`a` array must be integer typed"),
+           (mode not in ("raise", "wrap", "clip"),
+            f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'"), error=ValueError)
+    arrays = as_arrays("choose", *choices)
+    which = indices_within(a, len(arrays), mode, "jnp.choose", "choice")
     which, *arrays = broadcast_arrays_to_one_shape(which, *promote_dtypes(*arrays))
     elements = take_along_axis(lax.stack(arrays), which[None], 0)[0]
     return convert(elements, elements.dtype)

@@ -23,13 +23,13 @@ from minijax.numpy.arguments import (ArrayLike, Axes, array_and_axis, as_array, 
                                      with_arrays)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
-from minijax.primitives.axes import replaced
+from minijax.primitives.axes import refuse, replaced
 from minijax.primitives.slots import extremum_identity
 
 
 # ── What all reductions share ────────────────────────────────────────────────────────────────
 
-class _Reduction(NamedTuple):
+class Reduction(NamedTuple):
     """The functions of a reduction."""
 
     reduce: Callable[[Any, tuple[int, ...]], Any]  # over axes
@@ -43,16 +43,16 @@ def _by_dtype(of_numbers: Callable[..., Any], of_bools: Callable[..., Any]) -> C
 
 
 _REDUCTIONS = {
-    "sum": _Reduction(_by_dtype(lax.reduce_sum, lax.reduce_or),
-                      _by_dtype(lax.add, lax.bitwise_or), lambda dtype: 0, lax.psum),
-    "prod": _Reduction(_by_dtype(lax.reduce_prod, lax.reduce_and),
-                       _by_dtype(lax.mul, lax.bitwise_and), lambda dtype: 1),
-    "max": _Reduction(_by_dtype(lax.reduce_max, lax.reduce_or), lax.max,
-                      lambda dtype: extremum_identity("max", dtype), lax.pmax),
-    "min": _Reduction(_by_dtype(lax.reduce_min, lax.reduce_and), lax.min,
-                      lambda dtype: extremum_identity("min", dtype), lax.pmin),
-    "all": _Reduction(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
-    "any": _Reduction(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
+    "sum": Reduction(_by_dtype(lax.reduce_sum, lax.reduce_or),
+                     _by_dtype(lax.add, lax.bitwise_or), lambda dtype: 0, lax.psum),
+    "prod": Reduction(_by_dtype(lax.reduce_prod, lax.reduce_and),
+                      _by_dtype(lax.mul, lax.bitwise_and), lambda dtype: 1),
+    "max": Reduction(_by_dtype(lax.reduce_max, lax.reduce_or), lax.max,
+                     lambda dtype: extremum_identity("max", dtype), lax.pmax),
+    "min": Reduction(_by_dtype(lax.reduce_min, lax.reduce_and), lax.min,
+                     lambda dtype: extremum_identity("min", dtype), lax.pmin),
+    "all": Reduction(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
+    "any": Reduction(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
 }
 
 
@@ -73,9 +73,10 @@ def _mean_axes(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | str, 
     return _reduction_axes(name, a, axis)
 
 
-def _reduce(name: str, a: Any, axis: Axes, keepdims: bool, initial: Any, where: Any) -> Any:
-    """The reduction, in the dtype of the array."""
-    reduction, over = _REDUCTIONS[name], _reduction_axes(name, a, axis)
+def reduced(name: str, a: Any, axis: Axes, keepdims: bool, initial: Any, where: Any,
+            reduction: Reduction | None = None) -> Any:
+    """The reduction, by default that of the name, in the dtype of the array."""
+    reduction, over = reduction or _REDUCTIONS[name], _reduction_axes(name, a, axis)
     axes = tuple(each for each in over if not isinstance(each, str))
     needs_initial = initial is None and name in ("max", "min")
     if _where_mask(name, where) is not None:
@@ -161,10 +162,10 @@ def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
 def _sum_or_prod(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool, initial: Any,
                  where: Any, promote_integers: bool = True) -> Array:
     if dtype is not None:  # the user's choice is the dtype of every step
-        return _reduce(name, convert(a, dtype), axis, keepdims, initial, where)
+        return reduced(name, convert(a, dtype), axis, keepdims, initial, where)
     dtype = _promoted_integer(a.dtype) if promote_integers else dtypes.to_numeric_dtype(a.dtype)
     x = convert(a, _accumulation_dtype(dtype))
-    return convert(_reduce(name, x, axis, keepdims, initial, where), dtype)
+    return convert(reduced(name, x, axis, keepdims, initial, where), dtype)
 
 
 # ── Extremes ─────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +180,7 @@ def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return _reduce("max", convert(a, a.dtype), axis, keepdims, initial, where)
+    return reduced("max", convert(a, a.dtype), axis, keepdims, initial, where)
 
 
 def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
@@ -192,7 +193,7 @@ def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return _reduce("min", convert(a, a.dtype), axis, keepdims, initial, where)
+    return reduced("min", convert(a, a.dtype), axis, keepdims, initial, where)
 
 
 amax, amin = max, min
@@ -247,7 +248,7 @@ def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
-    return _reduce("all", convert(a, np.dtype(bool)), axis, keepdims, None, where)
+    return reduced("all", convert(a, np.dtype(bool)), axis, keepdims, None, where)
 
 
 def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
@@ -257,7 +258,7 @@ def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
-    return _reduce("any", convert(a, np.dtype(bool)), axis, keepdims, None, where)
+    return reduced("any", convert(a, np.dtype(bool)), axis, keepdims, None, where)
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -318,7 +319,10 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, _accumulation_dtype(dtype or a.dtype))
     mean = _mean(a, axes, keepdims=True, where=where) if mean is None else convert(mean, a.dtype)
-    total: Any = sum(_abs_squared(a - mean), axes, keepdims=keepdims, where=where)
+    distance = a - mean
+    square = lax.square(distance) if a.dtype.kind != "c" else (
+        lax.square(lax.real(distance)) + lax.square(lax.imag(distance)))
+    total: Any = sum(square, axes, keepdims=keepdims, where=where)
     freedom = _count(a, axes, total.dtype, keepdims, where) - (
         ddof if correction is None else correction)
     if where is None:
@@ -332,12 +336,6 @@ _REAL_VARIANCE = (
     "jax.numpy.var does not yet support real dtype parameters when computing the variance of an "
     "array of complex values. The semantics of numpy.var seem unclear in this case. Please comment "
     "on https://github.com/jax-ml/jax/issues/2283 if this behavior is important to you.")
-
-
-def _abs_squared(x: Any) -> Any:
-    if x.dtype.kind == "c":
-        return lax.square(lax.real(x)) + lax.square(lax.imag(x))
-    return lax.square(x)
 
 
 def std(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
@@ -367,11 +365,9 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
     else:
         a, w = promote_dtypes_inexact(a, as_array("average", weights))
         if w.shape != a.shape:
-            if axis is None:
-                raise ValueError("Axis must be specified when shapes of a and weights differ.")
-            if w.shape != tuple(a.shape[d] for d in axes):
-                raise ValueError("Shape of weights must be consistent with shape of a along "
-                                 "specified axis.")
+            refuse((axis is None, "Axis must be specified when shapes of a and weights differ."),
+                   (w.shape != tuple(a.shape[d] for d in axes), "Shape of weights must be "
+                    "consistent with shape of a along specified axis."), error=ValueError)
             w = broadcast_along(w, a.shape, axes)
         total = sum(w, axes, keepdims=keepdims)
         result = sum(a * w, axes, keepdims=keepdims) / total
@@ -431,13 +427,11 @@ def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = No
 
 def _cumulative(name: str, run: Callable[..., Any], x: Any, axis: int | None, dtype: Any,
                 include_initial: bool) -> Array:
-    if x.ndim == 0:
-        raise ValueError(f"The input must be non-scalar to take a cumulative {name}, however a "
-                         "scalar value or scalar array was given.")
-    if axis is None and x.ndim > 1:
-        raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an "
-                         "explicit value. The axis argument is only optional for one-dimensional "
-                         "arrays.")
+    refuse((x.ndim == 0, f"The input must be non-scalar to take a cumulative {name}, however a "
+            "scalar value or scalar array was given."),
+           (axis is None and x.ndim > 1, f"The input array has rank {x.ndim}, however axis was not "
+            "set to an explicit value. The axis argument is only optional for one-dimensional "
+            "arrays."), error=ValueError)
     axis = canonical_axis(0 if axis is None else axis, x.ndim)
     out = run(x, axis, dtype)
     if not include_initial:

@@ -15,8 +15,6 @@ from minijax.core import Array
 from minijax.numpy.creation import asarray
 from minijax.transforms.prepared import PARTS
 
-_IMPORTED = {*globals()}
-
 
 class ScalarType(type):
     """The type of `float32` and its like: calling one makes an array of that dtype.
@@ -65,12 +63,10 @@ single, double, csingle, cdouble = float32, float64, complex64, complex128
 # Arrays of narrow dtypes can be created, stored and converted; `jit` does not compute with them.
 (float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
  float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
- int1, int2, int4, uint1, uint2, uint4) = map(_scalar_type, (
-     ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn,
-     ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3, ml_dtypes.float8_e4m3b11fnuz,
-     ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2,
-     ml_dtypes.float8_e5m2fnuz, ml_dtypes.float8_e8m0fnu, ml_dtypes.int1, ml_dtypes.int2,
-     ml_dtypes.int4, ml_dtypes.uint1, ml_dtypes.uint2, ml_dtypes.uint4))
+ int1, int2, int4, uint1, uint2, uint4) = (_scalar_type(getattr(ml_dtypes, name)) for name in (
+     "float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz "
+     "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
+     "int1 int2 int4 uint1 uint2 uint4").split())
 
 copyreg.pickle(ScalarType, lambda cls: "bool_" if cls is bool_ else cls.__name__)
 
@@ -127,7 +123,3 @@ def _dtypes_of_kind(kind: Any) -> list[Any]:
                              "or a compatible input for jnp.dtype()") from None
         raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={kind!r}"
                         ) from None
-
-
-globals()["__all__"] = [name for name in globals()
-                        if name[0] != "_" and name not in {*_IMPORTED, "ScalarType"}]

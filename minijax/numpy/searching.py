@@ -26,7 +26,7 @@ from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
 from minijax.primitives import gather_scatter
-from minijax.primitives.axes import replaced
+from minijax.primitives.axes import refuse, replaced
 
 _INT = np.dtype("int32")
 
@@ -60,11 +60,9 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
     >>> select([x < 1, x > 2], [x - 10, x + 10], default=5)
     Array([-10,   5,   5,  13], dtype=int32)
     """
-    if len(condlist) != len(choicelist):
-        raise ValueError("condlist must have length equal to choicelist "
-                         f"({len(condlist)} vs {len(choicelist)})")
-    if not len(condlist):
-        raise ValueError("condlist must be non-empty")
+    refuse((len(condlist) != len(choicelist), "condlist must have length equal to choicelist "
+            f"({len(condlist)} vs {len(choicelist)})"),
+           (not len(condlist), "condlist must be non-empty"), error=ValueError)
     check_arraylike("select", *condlist, *choicelist, default)
     return _select_first_true([*map(stood_for, condlist)],
                               promote_dtypes(*map(stood_for, [*choicelist, default])))
@@ -361,12 +359,10 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     if dtypes.kind(indices.dtype) not in "iu":
         raise TypeError("take_along_axis indices must be of integer type, "
                         f"got {indices.dtype.name}")
-    if axis is None and indices.ndim != 1:
-        raise ValueError("take_along_axis indices must be 1D if axis=None, "
-                         f"got shape {indices.shape}")
-    if axis is not None and arr.ndim != indices.ndim:
-        raise ValueError("indices and arr must have the same number of dimensions; "
-                         f"{indices.ndim} vs. {arr.ndim}")
+    refuse((axis is None and indices.ndim != 1, "take_along_axis indices must be 1D if axis=None, "
+            f"got shape {indices.shape}"),
+           (axis is not None and arr.ndim != indices.ndim, "indices and arr must have the same "
+            f"number of dimensions; {indices.ndim} vs. {arr.ndim}"), error=ValueError)
     x, axis = array_and_axis("take_along_axis", arr, axis)
     if mode is None:
         core.base_trace.notify("index", "take", x.shape, [(indices, axis, 1)])
@@ -396,12 +392,11 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
 
 def _compress(condition: Any, x: Any, axis: int, size: int | None, fill_value: ArrayLike) -> Array:
     """The slices whose condition holds; a concrete condition is checked to be in bounds."""
-    if condition.ndim != 1:
-        raise ValueError("condition must be a 1D array")
     most = min(x.shape[axis], condition.size)
-    if size is not None and not 0 <= size <= most:
-        raise ValueError("size must be positive and not greater than the size of the array axis; "
-                         f"got {size=} for a.shape[axis]={most}")
+    refuse((condition.ndim != 1, "condition must be a 1D array"),
+           (size is not None and not 0 <= size <= most,
+            "size must be positive and not greater than the size of the array axis; "
+            f"got {size=} for a.shape[axis]={most}"), error=ValueError)
     [indices] = nonzero(condition, size=size, fill_value=x.shape[axis])
     x = x if size is None else convert(x, x.dtype)  # with a size, the result is never weak
     if size is None and np.any(static_value(indices, "") >= x.shape[axis]):

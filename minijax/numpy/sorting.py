@@ -30,10 +30,8 @@ _INT = np.dtype("int32")
 # ── Sorting ──────────────────────────────────────────────────────────────────────────────────
 
 def _sort_operand(name: str, a: Array, axis: int | None, order: Any, kind: Any) -> tuple[Any, int]:
-    if kind is not None:
-        raise TypeError(f"jax.numpy.{name} has no argument 'kind'; every sort is stable.")
-    if order is not None:
-        raise TypeError(f"'order' argument to {name} is not supported.")
+    refuse((kind is not None, f"jax.numpy.{name} has no argument 'kind'; every sort is stable."),
+           (order is not None, f"'order' argument to {name} is not supported."))
     return array_and_axis(name, a, axis)
 
 
@@ -99,14 +97,11 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
         where the array is not sorted.
     """
     # JAX: a scan, a sort or a comparison with all; here an unrolled binary search.
-    if side not in ("left", "right"):
-        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. "
-                         "Expected one of ['left', 'right'].")
-    if method not in (*_COUNTING, "scan", "scan_unrolled"):
-        raise ValueError(f"invalid argument {method=}, expected one of ['compare_all', 'scan', "
-                         "'scan_unrolled', 'sort']")
-    if a.ndim != 1:
-        raise ValueError("a should be 1-dimensional")
+    refuse((side not in ("left", "right"), f"{side!r} is an invalid value for keyword 'side'. "
+            "Expected one of ['left', 'right']."),
+           (method not in (*_COUNTING, "scan", "scan_unrolled"), f"invalid argument {method=}, "
+            "expected one of ['compare_all', 'scan', 'scan_unrolled', 'sort']"),
+           (a.ndim != 1, "a should be 1-dimensional"), error=ValueError)
     if sorter is not None:
         a = a[sorter]
     if method in _COUNTING:
@@ -264,10 +259,9 @@ def _weights(weights: Any, x: Any, axis: Axes, axes: tuple[int, ...]) -> Any:
         return lax.full_like(x, 1)
     [weights] = promote_dtypes_inexact(weights)
     if weights.shape != x.shape:
-        if axis is None:
-            raise ValueError("Weights shape must match 'a' shape when axis is None.")
-        if weights.shape != tuple(x.shape[d] for d in axes):
-            raise ValueError("Weights shape must match the shape of 'a' along the specified axis.")
+        refuse((axis is None, "Weights shape must match 'a' shape when axis is None."),
+               (weights.shape != tuple(x.shape[d] for d in axes), "Weights shape must match the "
+                "shape of 'a' along the specified axis."), error=ValueError)
         weights = broadcast_along(weights, x.shape, axes)
     return weights
 

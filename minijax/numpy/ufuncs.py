@@ -20,19 +20,14 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, logic, reductions, unary
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
-                                     broadcast_to_shape, canonical_axes, canonical_axis,
-                                     check_arraylike, choose, convert, initial_value,
-                                     promote_dtypes_inexact, static_axes)
+                                     broadcast_to_shape, canonical_axis, check_arraylike, choose,
+                                     convert, promote_dtypes_inexact, static_axes)
 from minijax.numpy.searching import take
 from minijax.numpy.shaping import moveaxis
 from minijax.numpy.vectorization import vectorize
 from minijax.transforms.prepared import prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
 from minijax.primitives.axes import refuse
-
-__all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp",
-           "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
-           "multiply", "negative", "subtract", "ufunc"]
 
 _api_boundary: Callable[[Callable[..., Any]], Callable[..., Any]] = functools.partial(
     api_boundary, is_whole=True)
@@ -287,16 +282,12 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
 
 def _reduction(reduce: Callable, join: Callable, identity: Any, prepare: Callable) -> Callable:
     """A reduction of `lax` with an initial value and a mask."""
-    def reduced(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    reduction = reductions.Reduction(reduce, join, lambda dtype: identity)
+
+    def reduced(a: Any, axis: Any, dtype: Any, **options: Any) -> Any:
         x = prepare(a)
-        x = convert(x, dtype or x.dtype)
-        axes = canonical_axes(axis, x.ndim)
-        if where is not None:
-            x = choose(where, x, convert(identity, x.dtype))
-        result = reduce(x, axes)
-        if initial is not None:
-            result = join(convert(initial_value("reduce", initial), x.dtype), result)
-        return lax.expand_dims(result, axes) if keepdims else result
+        return reductions.reduced("reduce", convert(x, dtype or x.dtype), axis,
+                                  reduction=reduction, **options)
     return reduced
 
 

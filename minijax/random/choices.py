@@ -14,7 +14,7 @@ import numpy as np
 from minijax import core, dtypes, lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import as_array, static_value
-from minijax.primitives.axes import canonical_axis, canonical_shape
+from minijax.primitives.axes import canonical_axis, canonical_shape, refuse
 from minijax.primitives.convert import converted
 from minijax.primitives.shape import broadcast_to_rank
 from minijax.random import samplers
@@ -241,11 +241,9 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     draws = math.prod(sizes)
     if draws == 0:
         return lax.full(sizes, 0, array.dtype)
-    if count <= 0:
-        raise ValueError("a must be greater than 0 unless no samples are taken")
-    if not replace and draws > count:
-        raise ValueError(f"Cannot take a larger sample (size {draws}) than population "
-                         f"(size {count}) when 'replace=False'")
+    refuse((count <= 0, "a must be greater than 0 unless no samples are taken"),
+           (not replace and draws > count, f"Cannot take a larger sample (size {draws}) than "
+            f"population (size {count}) when 'replace=False'"), error=ValueError)
     if p is None and not replace:
         shuffled = permutation(typed, array if array.ndim else count, axis)
         sample = lax.slice_in_dim(shuffled, 0, draws, axis=axis)

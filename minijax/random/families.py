@@ -14,14 +14,13 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.transforms.arguments import bound
 from minijax.lax import linalg
-from minijax.primitives.axes import canonical_shape
 from minijax.primitives.convert import converted
-from minijax.primitives.shape import broadcast_shapes
+from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank
 from minijax.random.choices import _rademacher
 from minijax.random.keys import split
 from minijax.random.rejection import _gamma
-from minijax.random.samplers import (Shape, _normal, _uniform, broadcast_to, check_shape, checked,
-                                     compiled, refuse_wider)
+from minijax.random.samplers import (Shape, _normal, _uniform, after_minus_one, broadcast_to,
+                                     check_shape, checked, compiled, refuse_wider, scaled_erf_inv)
 
 Formula = Callable[..., Array]
 _ONE = np.float32(1)
@@ -60,12 +59,10 @@ def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floa
             binding = bound(signature, name, args, kwargs)
             binding.apply_defaults()
             arguments = binding.arguments
-            values, sizes = [arguments[n] for n in names], arguments["shape"]
-            if shape is not None:
-                sizes = canonical_shape(sizes)
-            if not promotes:
-                sizes = check_shape(name, sizes, *map(np.shape, values))
-            typed, sizes, dtype = checked(name, arguments["key"], sizes, arguments["dtype"], kind)
+            values = [arguments[n] for n in names]
+            typed, sizes, dtype = checked(
+                name, arguments["key"], arguments["shape"], arguments["dtype"], kind,
+                *(() if promotes else map(np.shape, values)))
             if not (rounds or promotes) and kind is np.floating:
                 refuse_wider(name, dtype, *values)
             return draw(typed, sizes, dtype, *values)
@@ -179,8 +176,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
     """
     if np.ndim(alpha) < 1:
         raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}")
-    sizes = check_shape("dirichlet", shape, np.shape(alpha)[:-1])
-    typed, sizes, dtype = checked("dirichlet", key, sizes, dtype)
+    typed, sizes, dtype = checked("dirichlet", key, shape, dtype, np.floating,
+                                  np.shape(alpha)[:-1])
     return _dirichlet(typed, alpha, (*sizes, np.shape(alpha)[-1]), dtype)
 
 
@@ -228,7 +225,40 @@ def wald(key: Array, shape: Shape, dtype: np.dtype, mean: Array) -> Array:
     return lax.select(u <= mean / (mean + x), x, mean_square / x)
 
 
+@family("Standard normal numbers that lie between two bounds.", "-1., 1., (3,)", rounds=True)
+def truncated_normal(key: Array, shape: Shape, dtype: np.dtype, lower: Array, upper: Array
+                     ) -> Array:
+    root = dtype.type(np.sqrt(2))
+    uniforms = _uniform(key, shape, dtype, *(lax.erf(x / root) for x in (lower, upper)))
+    # rounding may have moved a number onto a bound, or beyond it
+    least = lax.nextafter(lax.stop_gradient(lower), dtype.type(np.inf))
+    most = lax.nextafter(lax.stop_gradient(upper), dtype.type(-np.inf))
+    least, most = (broadcast_to_rank(x, len(shape)) for x in (least, most))
+    return lax.min(most, lax.max(least, scaled_erf_inv(uniforms, dtype)))
+
+
 # ── From uniform numbers ─────────────────────────────────────────────────────────────────────
+
+exponential = family("Numbers whose density is exp(-x) on [0, ∞).", "(3,)", shape=())(_exponential)
+
+
+@family("Numbers whose density is exp(-|x|) / 2.", "(3,)", shape=())
+def laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    u = _uniform(key, shape, dtype, after_minus_one(dtype), 1.0)
+    return lax.sign(u) * lax.log1p(-lax.abs(u))
+
+
+@family("Numbers whose distribution function is 1 / (1 + exp(-x)).", "(3,)", shape=())
+def logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    u = _uniform(key, shape, dtype, dtypes.finfo(dtype).tiny, 1.0)
+    return lax.log(u) - lax.log1p(-u)
+
+
+@family("Numbers whose density is 1 / (π (1 + x²)).", "(3,)", shape=())
+def cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    u = _uniform(key, shape, dtype, dtypes.finfo(dtype).eps, 1.0)
+    return lax.tan(np.pi * (u - 0.5))
+
 
 @family("How many trials there are until the first success.", ".2, (3,)", kind=np.integer)
 def geometric(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:

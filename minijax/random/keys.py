@@ -14,6 +14,7 @@ from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
 from minijax.random import generators
 from minijax.transforms.jit import jit
+from minijax.primitives.axes import refuse
 from minijax.primitives.convert import converted
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
                                      random_seed_p, random_split_p, random_unwrap_p, random_wrap_p)
@@ -93,11 +94,9 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 
 def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
     """A typed key for a seed, the argument of the function `name`."""
-    if is_typed(seed):
-        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
-    if np.ndim(seed):
-        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape "
-                        f"{np.shape(seed)} != (). Use jax.vmap for batching")
+    refuse((is_typed(seed), f"{name} accepts a scalar seed, but was given a PRNG key."),
+           (np.ndim(seed) > 0, f"{name} accepts a scalar seed, but was given an array of shape "
+            f"{np.shape(seed)} != (). Use jax.vmap for batching"))
     # Through 64 bits, so that hashes and times serve as seeds without 64-bit types, too.
     if isinstance(seed, int):
         seed = np.int64(seed).astype(dtypes.default_int_dtype())
@@ -134,13 +133,11 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
         raise errors.with_cure(
             TypeError(f"{problem} to have ndim, shape, and dtype attributes. Got {words}"),
             "To make a key from a seed, call jax.random.key(0).")
-    if words.ndim < 1:
-        raise TypeError(f"{problem}.ndim >= 1; got ndim={words.ndim}")
-    if tuple(words.shape[-1:]) != impl.shape:
-        raise TypeError(f"{problem}.shape to end with {impl.shape}; got "
-                        f"shape={words.shape} for impl={impl.tag}")
-    if words.dtype not in (np.uint32, dtypes.float0):
-        raise TypeError(f"{problem}.dtype = uint32; got dtype={words.dtype}")
+    refuse((words.ndim < 1, f"{problem}.ndim >= 1; got ndim={words.ndim}"),
+           (tuple(words.shape[-1:]) != impl.shape, f"{problem}.shape to end with {impl.shape}; got "
+            f"shape={words.shape} for impl={impl.tag}"),
+           (words.dtype not in (np.uint32, dtypes.float0), f"{problem}.dtype = uint32; got "
+            f"dtype={words.dtype}"))
     return random_wrap_p.bind(words, impl=impl)
 
 

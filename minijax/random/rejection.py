@@ -302,8 +302,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     Raises:
       ValueError: for a dtype that is no float, or shapes that do not fit.
     """
-    sizes = check_shape("binomial", shape, np.shape(n), np.shape(p))
-    typed, sizes, dtype = checked("binomial", key, sizes, dtype)
+    typed, sizes, dtype = checked("binomial", key, shape, dtype, np.floating, np.shape(n),
+                                  np.shape(p))
     return _binomial(typed, n, p, sizes, dtype)
 
 
@@ -326,8 +326,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     Raises:
       ValueError: for a dtype that is no float, or shapes that do not fit.
     """
-    sizes = check_shape("multinomial", shape, (*np.shape(n), 1), np.shape(p))
-    typed, sizes, dtype = checked("multinomial", key, sizes, dtype)
+    typed, sizes, dtype = checked("multinomial", key, shape, dtype, np.floating,
+                                  (*np.shape(n), 1), np.shape(p))
     return _multinomial(typed, n, p, sizes, dtype)
 
 

@@ -32,33 +32,21 @@ def compiled(*static: str) -> Callable[[Callable], Any]:
     return functools.partial(jit, static_argnames=static)
 
 
-def sampler(formula: Callable[[Array, Shape, np.dtype], Array]) -> Callable[..., Array]:
-    """The public sampler, from a formula over a key, a shape and a float dtype."""
-    name = formula.__name__
-    formula.__name__ = formula.__qualname__ = f"_{name}"  # as programs name it
-    draw = compiled("shape", "dtype")(formula)
-
-    def sample(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-               ) -> Array:
-        return draw(*checked(name, key, shape, dtype))
-
-    sample.__name__ = sample.__qualname__ = name
-    sample.__doc__ = formula.__doc__
-    return sample
-
-
-def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating
-            ) -> tuple[Array, Shape, np.dtype]:
+def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating,
+            *param_shapes: Shape) -> tuple[Array, Shape, np.dtype]:
     """The arguments of the sampler `name`: one typed key, a shape, and a dtype of a kind.
+
+    The parameters must broadcast to the shape, which for None is their own.
 
     Raises:
       TypeError, ValueError: for an invalid key or shape, or a dtype of another kind.
     """
+    sizes = check_shape(name, shape, *param_shapes) if param_shapes else canonical_shape(shape)
     words, default = _KINDS[kind]
     dtype = supported(dtype, default())
     if not dtypes.issubdtype(dtype, kind):
         raise ValueError(f"dtype argument to `{name}` must be {words} dtype, got {dtype}")
-    return check_key(name, key), canonical_shape(shape), dtype
+    return check_key(name, key), sizes, dtype
 
 
 # Of each kind of dtypes that a sampler takes the name, and the default.
@@ -222,100 +210,7 @@ def scaled_erf_inv(x: Array, dtype: np.dtype) -> Array:
     return dtype.type(np.sqrt(2)) * lax.erf_inv(x)
 
 
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
-                     out_sharding: Any = None) -> Array:
-    """Standard normal numbers that lie between two bounds.
-
-    Args:
-      key: a key, typed or raw.
-      lower, upper: the bounds, numbers or arrays that broadcast to `shape`.
-      shape: the shape of the result; None is that of the bounds together.
-      dtype: a float dtype.
-      out_sharding: accepted for compatibility; the result is on one device.
-
-    Raises:
-      ValueError: for a dtype that is no float, or shapes that do not fit.
-
-    >>> from minijax.random import key
-    >>> x = truncated_normal(key(0), -1.0, 1.0, (100,))
-    >>> bool((x > -1).all() and (x < 1).all())
-    True
-    """
-    sizes = check_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
-    typed, sizes, dtype = checked("truncated_normal", key, sizes, dtype)
-    return _truncated_normal(typed, lower, upper, sizes, dtype)
-
-
-@compiled("shape", "dtype")
-def _truncated_normal(key: Array, lower: Any, upper: Any, shape: Shape, dtype: np.dtype
-                      ) -> Array:
-    root = dtype.type(np.sqrt(2))
-    lower, upper = (lax.convert_element_type(x, dtype) for x in (lower, upper))
-    uniforms = _uniform(key, shape, dtype, *(lax.erf(x / root) for x in (lower, upper)))
-    # rounding may have moved a number onto a bound, or beyond it
-    least = lax.nextafter(lax.stop_gradient(lower), dtype.type(np.inf))
-    most = lax.nextafter(lax.stop_gradient(upper), dtype.type(-np.inf))
-    least, most = (broadcast_to_rank(x, len(shape)) for x in (least, most))
-    return lax.min(most, lax.max(least, scaled_erf_inv(uniforms, dtype)))
-
-
-# ── Others: inverse distribution functions of uniform numbers ────────────────────────────────
-
-@sampler
-def exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers whose density is exp(-x) on [0, ∞).
-
-    Args, raises: as for `uniform`.
-
-    >>> from minijax.random import key
-    >>> bool((exponential(key(0), (9,)) >= 0).all())
-    True
-    """
-    u = _uniform(key, shape, dtype, 0.0, 1.0)
-    return -lax.log1p(-u)
-
-
-@sampler
-def laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers whose density is exp(-|x|) / 2.
-
-    Args, raises: as for `uniform`.
-
-    >>> from minijax.random import key
-    >>> laplace(key(0), (3,)).shape
-    (3,)
-    """
-    u = _uniform(key, shape, dtype, after_minus_one(dtype), 1.0)
-    return lax.sign(u) * lax.log1p(-lax.abs(u))
-
-
-@sampler
-def logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers whose distribution function is 1 / (1 + exp(-x)).
-
-    Args, raises: as for `uniform`.
-
-    >>> from minijax.random import key
-    >>> logistic(key(0), (3,)).shape
-    (3,)
-    """
-    u = _uniform(key, shape, dtype, dtypes.finfo(dtype).tiny, 1.0)
-    return lax.log(u) - lax.log1p(-u)
-
-
-@sampler
-def cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers whose density is 1 / (π (1 + x²)).
-
-    Args, raises: as for `uniform`.
-
-    >>> from minijax.random import key
-    >>> cauchy(key(0), (3,)).shape
-    (3,)
-    """
-    u = _uniform(key, shape, dtype, dtypes.finfo(dtype).eps, 1.0)
-    return lax.tan(np.pi * (u - 0.5))
-
+# ── Gumbel's distribution ────────────────────────────────────────────────────────────────────
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *,
            out_sharding: Any = None) -> Array:

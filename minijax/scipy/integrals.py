@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp
 from minijax.core import Array
+from minijax.lax.special import polynomial
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike, Inexact, convert, promote_args_real, public
@@ -28,12 +29,6 @@ def _series(above: Sequence[float], below: Sequence[float], x: Any, terms: int) 
     ratios: Any = np.prod([a + k for a in above], 0) / np.prod([k + 1, *(b + k for b in below)], 0)
     return functools.reduce(lambda rest, ratio: 1 + rest * (x * ratio), ratios[::-1].tolist(),
                             jnp.ones_like(x))
-
-
-def _horner(coefficients: Sequence[float], x: Any) -> Any:
-    """A polynomial, lowest power first."""
-    return functools.reduce(lambda total, c: total * x + c, reversed(coefficients),
-                            jnp.zeros_like(x))
 
 
 # ── The Faddeeva function and its relatives ──────────────────────────────────────────────────
@@ -51,7 +46,8 @@ _FOURIER = (np.cos(np.outer(np.arange(1, _TERMS + 1), _ANGLES))
 def _faddeeva_upper(iz: Any) -> Any:
     """The Faddeeva function of z in the upper half plane, as a function of ``iz``."""
     below = _SCALE - iz
-    return (2 * _horner(_FOURIER, 2 * _SCALE / below - 1) / below + 1 / math.sqrt(math.pi)) / below
+    series = polynomial(_FOURIER, 2 * _SCALE / below - 1)
+    return (2 * series / below + 1 / math.sqrt(math.pi)) / below
 
 
 @custom_jvp
@@ -161,21 +157,6 @@ def exp1(x: ArrayLike) -> Array:
     return expn(1, x)
 
 
-def _expn(n: Any, x: Any) -> Any:
-    n, x = jnp.broadcast_arrays(n, x)
-    near, total, term = jnp.clip(x, 0, 1), jnp.zeros_like(x), jnp.ones_like(x)
-    for k in range(20):  # DLMF 8.19.8, where the term of k = n - 1 has a logarithm
-        total += term / jnp.where(n == k + 1, jnp.inf, n - (k + 1))
-        term *= -near / (k + 1)
-    power = jnp.exp(jnp.where(n == 1, 0, (n - 1) * jnp.log(near)) - lax.lgamma(n))
-    at_pole = power * (lax.digamma(n) - jnp.log(near)) * jnp.where(n % 2 == 1, 1, -1)
-    near = jnp.where(n == jnp.floor(n), total + at_pole, jnp.nan)
-    far = jnp.exp(-x) * _scaled_expn(n, jnp.where(x > 0, x, 1))
-    value = jnp.where((x > 1) | (n < 1), far, near)
-    at_zero = jnp.where(n > 1, 1 / (n - 1), jnp.inf)
-    return jnp.where(x > 0, value, jnp.where(x == 0, at_zero, jnp.nan))
-
-
 def _expn_by_x(t: Any, out: Any, n: Any, x: Any) -> Any:
     return -t * expn(n - 1, x)
 
@@ -190,7 +171,18 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     Args:
       n: the order; as in JAX no derivative is taken by it.
     """
-    return _expn(n, x)
+    n, x = jnp.broadcast_arrays(n, x)
+    near, total, term = jnp.clip(x, 0, 1), jnp.zeros_like(x), jnp.ones_like(x)
+    for k in range(20):  # DLMF 8.19.8, where the term of k = n - 1 has a logarithm
+        total += term / jnp.where(n == k + 1, jnp.inf, n - (k + 1))
+        term *= -near / (k + 1)
+    power = jnp.exp(jnp.where(n == 1, 0, (n - 1) * jnp.log(near)) - lax.lgamma(n))
+    at_pole = power * (lax.digamma(n) - jnp.log(near)) * jnp.where(n % 2 == 1, 1, -1)
+    near = jnp.where(n == jnp.floor(n), total + at_pole, jnp.nan)
+    far = jnp.exp(-x) * _scaled_expn(n, jnp.where(x > 0, x, 1))
+    value = jnp.where((x > 1) | (n < 1), far, near)
+    at_zero = jnp.where(n > 1, 1 / (n - 1), jnp.inf)
+    return jnp.where(x > 0, value, jnp.where(x == 0, at_zero, jnp.nan))
 
 
 def sici(x: Inexact) -> tuple[Array, Array]:
@@ -242,7 +234,7 @@ def _spence(x: Any) -> Any:
     inner = jnp.where(x > 2, 1 / x, x)  # DLMF 25.12.4
     reflected = jnp.where(inner < .5, 1 - inner, inner)  # 25.12.6
     u = -jnp.log(reflected)  # a series in the logarithm: Abramowitz and Stegun, 27.7.7
-    value = u * (_horner(_DEBYE, jnp.square(u)) - u / 4)
+    value = u * (polynomial(_DEBYE, jnp.square(u)) - u / 4)
     value = jnp.where(inner < .5, math.pi ** 2 / 6 + u * jnp.log(inner) - value, value)
     value = jnp.where(x > 2, jnp.square(jnp.log(x)) / -2 - value, value)
     return jnp.where(x == 0, math.pi ** 2 / 6, value)

@@ -37,10 +37,11 @@ class RegularGridInterpolator:
       NotImplementedError: with `bounds_error`.
     """
 
+    bounds_error = False
+
     def __init__(self, points: Sequence[Any], values: Any, method: str = "linear",
                  bounds_error: bool = False, fill_value: Any = np.nan):
         self.method = _check_method(method)
-        self.bounds_error = bounds_error
         if bounds_error:
             raise NotImplementedError("`bounds_error` takes no effect under JIT")
         values = as_array("RegularGridInterpolator", values)
@@ -112,11 +113,10 @@ def _find_cell(grid: Any, x: ArrayLike) -> tuple[Any, Any]:
 
 def _unflatten(settings: tuple, arrays: tuple) -> RegularGridInterpolator:
     new = object.__new__(RegularGridInterpolator)
-    new.method, new.bounds_error = settings
+    [new.method] = settings
     new.grid, new.values, new.fill_value = arrays
     return new
 
 
 tree_util.register_pytree_node(
-    RegularGridInterpolator, lambda f: ((f.grid, f.values, f.fill_value),
-                                        (f.method, f.bounds_error)), _unflatten)
+    RegularGridInterpolator, lambda f: ((f.grid, f.values, f.fill_value), (f.method,)), _unflatten)

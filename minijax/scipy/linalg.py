@@ -13,13 +13,14 @@ from minijax import errors, lax, numpy as jnp
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
-from minijax.scipy.matrix_functions import expm, expm_frechet, funm, rsf2csf, solve_sylvester, sqrtm
+from minijax.scipy.matrix_functions import (eigh_tridiagonal, expm, expm_frechet, funm, rsf2csf,
+                                            solve_sylvester, sqrtm)
 from minijax.scipy.special_matrices import (block_diag, circulant, companion, convolution_matrix,
                                             dft, fiedler, fiedler_companion, hadamard, hankel,
                                             helmert, hilbert, invhilbert, invpascal, leslie, pascal,
                                             toeplitz)
-from minijax.scipy.tridiagonal import eigh_tridiagonal
 from minijax.primitives.axes import refuse
+from minijax.primitives.linalg import adjoint as _adjoint
 from minijax.transforms.prepared import export_all as _export_all
 
 # `overwrite_a`, `overwrite_b`, `check_finite` and `debug` have no effect: arrays are immutable, and
@@ -356,10 +357,6 @@ def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float
         u, p = _polar(_adjoint(x))
         return _adjoint(u), p
     return _polar(x)
-
-
-def _adjoint(x: Any) -> Any:
-    return jnp.conj(x.mT)
 
 
 @custom_jvp

@@ -1,30 +1,34 @@
 """Functions of matrices: exponential, square root, any function; Sylvester's equation.
+Eigenvalues of tridiagonal matrices by bisection.
 
 Builds on `numpy.linalg`, `lax.linalg`.
 In JAX: `jax/_src/scipy/linalg.py`.
 """
 
+from __future__ import annotations
+
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
+from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.transforms.derivatives import jvp
 from minijax.transforms.jit import jit
-from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes, promote_dtypes_inexact
+from minijax.numpy.arguments import (ArrayLike, Inexact, promote_dtypes, promote_dtypes_inexact,
+                                     public)
 
 # ── Exponentials ─────────────────────────────────────────────────────────────────────────────
 
 # The coefficients of the [13/13] Padé approximation of exp, and the largest 1-norm of a matrix
 # for it: Higham, *The scaling and squaring method revisited* (2005).
-_PADE = [64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
-         129060195264000., 10559470521600., 670442572800., 33522128640., 1323241920., 40840800.,
-         960960., 16380., 182., 1.]
+_PADE = [math.comb(13, k) * math.factorial(26 - k) / math.factorial(26) for k in range(14)]
 _MAX_NORM = 5.371920351148152
 
 
-def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+def expm(A: Inexact, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of a square matrix: the sum of its powers ``Aⁿ / n!``.
 
     >>> expm(jnp.zeros((2, 2)))
@@ -36,11 +40,10 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
       max_squarings: a matrix that needs more gives nan.
     """
     # JAX: approximations of lower degree for small matrices.
-    [x] = promote_dtypes_inexact(as_array("expm", A))
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"Expected A to be a (batched) square matrix, got {x.shape=}.")
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"Expected A to be a (batched) square matrix, got x.shape={A.shape}.")
     one = lambda x: _expm(jnp.triu(x) if upper_triangular else x, max_squarings)
-    return jnp.vectorize(one, signature="(n,n)->(n,n)")(x)
+    return jnp.vectorize(one, signature="(n,n)->(n,n)")(A)
 
 
 @functools.partial(jit, static_argnums=1, inline=True)
@@ -63,8 +66,7 @@ def _pade(x: Any) -> Any:
     def even_powers(*c: float) -> Any:
         return (x6 @ (c[6] * x6 + c[5] * x4 + c[4] * x2)
                 + c[3] * x6 + c[2] * x4 + c[1] * x2 + c[0] * one)
-    scale = [c / _PADE[0] for c in _PADE]
-    odd, even = x @ even_powers(*scale[1::2]), even_powers(*scale[::2])
+    odd, even = x @ even_powers(*_PADE[1::2]), even_powers(*_PADE[::2])
     return jnp.linalg.solve(even - odd, even + odd)
 
 
@@ -79,12 +81,11 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
       method: taken for SciPy's sake; it is the derivative of `expm`.
       compute_expm: False for the derivative alone.
     """
-    a, e = as_array("expm_frechet", A), as_array("expm_frechet", E)
-    for name, x in (("A", a), ("E", e)):
+    for name, x in (("A", A), ("E", E)):
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise ValueError(f"expected {name} to be a (batched) square matrix, "
                              f"got {name}.shape={x.shape}")
-    exponential, derivative = jvp(expm, (a,), (e,))
+    exponential, derivative = jvp(expm, (A,), (E,))
     return (exponential, derivative) if compute_expm else derivative
 
 
@@ -107,13 +108,12 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     Array([[0.+1.j, 0.+0.j],
            [0.+0.j, 0.-1.j]], dtype=complex64)
     """
-    t, z = as_array("rsf2csf", T), as_array("rsf2csf", Z)
-    for name, x in (("T", t), ("Z", z)):
+    for name, x in (("T", T), ("Z", Z)):
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise ValueError(f"Input '{name}' must be square.")
-    if t.shape[-1] != z.shape[-1]:
-        raise ValueError(f"Input array shapes must match: Z: {z.shape} vs. T: {t.shape}")
-    t, z = (jnp.astype(x, jnp.result_type(x.dtype, jnp.complex64)) for x in promote_dtypes(t, z))
+    if T.shape[-1] != Z.shape[-1]:
+        raise ValueError(f"Input array shapes must match: Z: {Z.shape} vs. T: {T.shape}")
+    t, z = (jnp.astype(x, jnp.result_type(x.dtype, jnp.complex64)) for x in promote_dtypes(T, Z))
     return jnp.vectorize(_complex_schur_of_real, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
 
 
@@ -143,7 +143,7 @@ def _complex_schur_of_real(t: Any, z: Any) -> Any:
     return jnp.where(row == column + 1, 0, t), z
 
 
-def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
+def sqrtm(A: Inexact, blocksize: int = 1) -> Array:
     """The principal square root of a square matrix, complex: ``sqrtm(A) @ sqrtm(A) = A``.
 
     >>> sqrtm(jnp.array([[4., 0.], [0., 9.]]))
@@ -157,10 +157,9 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """
     if blocksize > 1:
         raise NotImplementedError("Blocked version is not implemented yet.")
-    [x] = promote_dtypes_inexact(as_array("sqrtm", A))
-    if x.ndim != 2 or x.shape[0] != x.shape[1]:
-        raise ValueError(f"expected a square matrix, got shape {x.shape}")
-    return _sqrtm_of_schur(*_complex_schur(x))
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"expected a square matrix, got shape {A.shape}")
+    return _sqrtm_of_schur(*_complex_schur(A))
 
 
 @functools.partial(jit, inline=True)
@@ -193,10 +192,9 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
     Source: Parlett, *A recurrence among the elements of functions of triangular matrices* (1976).
     """
-    x = as_array("funm", A)
-    if x.ndim != 2 or x.shape[0] != x.shape[1]:
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError("expected square array_like input")
-    t, z = rsf2csf(*lax.linalg.schur(x))
+    t, z = rsf2csf(*lax.linalg.schur(A))
     numbers = jnp.diagonal(t)
     values = func(numbers)
 
@@ -222,7 +220,7 @@ def _error_of_function(t: Any) -> Any:
     return jnp.clip(eps / nearest * jnp.linalg.norm(above, 1), eps, 1)
 
 
-def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur",
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur",
                     tol: float = 1e-8) -> Array:
     """The X for which ``A X + X B = C``; nan where an eigenvalue of A is one of -B.
 
@@ -260,3 +258,103 @@ def _sylvester(tol: float, a: Any, b: Any, c: Any) -> Any:
     y, _ = lax.scan(column, jnp.zeros_like(right), jnp.arange(len(s)))
     sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s))
     return jnp.where(jnp.all(sums > tol), u @ y @ jnp.conj(v.T), jnp.nan)
+
+
+# ── Tridiagonal matrices ─────────────────────────────────────────────────────────────────────
+
+def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, select: str = "a",
+                     select_range: tuple[float, float] | None = None, tol: float | None = None,
+                     key: Array | None = None) -> Any:
+    """The eigenvalues of a symmetric tridiagonal matrix, ascending, and its eigenvectors.
+
+    >>> jnp.round(eigh_tridiagonal(jnp.array([2., 2.]), jnp.array([1.]), eigvals_only=True), 3)
+    Array([1., 3.], dtype=float32)
+
+    Args:
+      d, e: the diagonal, and the numbers beside it.
+      select: "a" for all, "i" for those from one place to another, both of them included.
+      select_range: the two places.
+      tol: the length of the intervals around the eigenvalues at which bisection ends.
+      key: not needed: nothing is random.
+    """
+    if d.dtype != e.dtype:
+        raise TypeError("diagonal and off-diagonal values must have same dtype, "
+                        f"got {d.dtype} and {e.dtype}")
+    if select not in ("a", "i", "v"):
+        raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
+    if select == "v":
+        raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
+    if select == "i" and select_range is None:
+        raise ValueError("for select='i', select_range must be specified.")
+    if d.ndim != 1 or e.shape != (max(d.size - 1, 0),):
+        raise TypeError(f"add got incompatible shapes for broadcasting: {d.shape}, {e.shape}: "
+                        "beside a diagonal of n numbers the off-diagonal must have n - 1")
+    if d.dtype not in (jnp.float32, jnp.float64, jnp.complex64, jnp.complex128):
+        raise TypeError("Only float32 and float64 inputs are supported as inputs to "
+                        f"jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}")
+    first, last = map(int, select_range) if select == "i" and select_range else (0, d.size - 1)
+    if last < first and d.size:
+        raise ValueError("Got empty index range in select_range.")
+    off_diagonal = abs(e) if jnp.iscomplexobj(e) else e
+    values = _bisected(first, last + 1, tol, jnp.real(d), off_diagonal)
+    return values if eigvals_only else (values, _eigenvectors(jnp.real(d), e)[:, first:last + 1])
+
+
+def _eigenvectors(d: Any, e: Any) -> Any:
+    # JAX: by inverse iteration from a random start, which needs no dense matrix.
+    whole = jnp.diag(d) + jnp.diag(e, 1) + jnp.diag(jnp.conj(e), -1)
+    return jnp.linalg.eigh(whole).eigenvectors
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2))
+@functools.partial(jit, static_argnums=(0, 1), inline=True)
+def _bisected(first: int, stop: int, tol: float | None, d: Any, e: Any) -> Any:
+    """Bisection of intervals by the number of eigenvalues below the midpoint.
+
+    Source: Kahan, *Accurate eigenvalues of a symmetric tri-diagonal matrix* (1966).
+    """
+    if not d.size:
+        return d
+    eps, zero = jnp.finfo(d.dtype).eps, jnp.zeros(1, d.dtype)
+    squares = jnp.concatenate([zero, e * e])
+    radius = jnp.append(zero, abs(e)) + jnp.append(abs(e), zero)
+    low, high = jnp.min(d - radius), jnp.max(d + radius)
+    size = jnp.maximum(abs(low), abs(high))
+    margin = 2.1 * eps * len(d) * size
+    smallest = jnp.finfo(d.dtype).tiny * jnp.maximum(1, jnp.max(squares))
+    index = jnp.arange(first, stop)
+    enough: Any = eps * size if tol is None else tol
+
+    def halve(bounds: Any) -> Any:
+        low, high = bounds
+        middle = (low + high) / 2
+        is_below = _count_below(d, squares, smallest, middle) <= index
+        return jnp.where(is_below, middle, low), jnp.where(is_below, high, middle)
+    low, high = (jnp.full(index.shape, x) for x in (low - margin, high + margin))
+    low, high = lax.while_loop(lambda bounds: jnp.max(bounds[1] - bounds[0]) > enough, halve,
+                               (low, high))
+    return (low + high) / 2
+
+
+def _count_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
+    """The number of eigenvalues below each x: that of the negative pivots of the matrix minus x."""
+    def pivots(state: Any, row: Any) -> tuple[Any, None]:
+        before, count = state
+        pivot = row[0] - x - row[1] / before
+        pivot = jnp.where(abs(pivot) <= smallest, -smallest, pivot)
+        return (pivot, count + (pivot < 0)), None
+    start = jnp.ones_like(x), jnp.zeros(x.shape, jnp.int32)
+    return lax.scan(pivots, start, (d, squares))[0][1]
+
+
+@_bisected.defjvp
+def _bisected_jvp(first: int, stop: int, tol: float | None, primals: tuple, tangents: tuple
+                  ) -> tuple:
+    """``vᵀ dA v``, by the eigenvector v of each eigenvalue."""
+    (d, e), (d_dot, e_dot) = primals, tangents
+    v = _eigenvectors(d, e)[:, first:stop]
+    slopes = d_dot @ v**2 + 2 * e_dot @ (v[1:] * v[:-1])
+    return _bisected(first, stop, tol, d, e), slopes
+
+
+public(globals())

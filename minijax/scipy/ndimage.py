@@ -15,6 +15,7 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike
+from minijax.primitives.axes import refuse
 from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["map_coordinates"]
@@ -43,12 +44,10 @@ def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: i
     if len(coordinates) != array.ndim:
         raise ValueError("coordinates must be a sequence of length input.ndim, but "
                          f"{len(coordinates)} != {array.ndim}")
-    if mode not in _INDEX_FIXERS:
-        raise NotImplementedError(
-            f"jax.scipy.ndimage.map_coordinates does not yet support mode {mode}. Currently "
-            f"supported modes are {set(_INDEX_FIXERS)}.")
-    if order not in (0, 1):
-        raise NotImplementedError("jax.scipy.ndimage.map_coordinates currently requires order<=1")
+    refuse((mode not in _INDEX_FIXERS, "jax.scipy.ndimage.map_coordinates does not yet support "
+            f"mode {mode}. Currently supported modes are {set(_INDEX_FIXERS)}."),
+           (order not in (0, 1), "jax.scipy.ndimage.map_coordinates currently requires order<=1"),
+           error=NotImplementedError)
     return _map_coordinates(array, coordinates, cval, order, mode)
 
 

@@ -458,23 +458,18 @@ def istft(Zxx: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | 
         raise ValueError("Must specify differing time and frequency axes!")
     usual = 2 * (z.shape[freq] - 1) if input_onesided else z.shape[freq]
     length = static_int(nperseg or usual, "nperseg: segment length of STFT")
-    if length < 1:
-        raise ValueError("nperseg must be a positive integer")
     size = static_int(nfft, "nfft of STFT") if nfft is not None else (
         usual + (input_onesided and length == usual + 1))
-    if size < length:
-        raise ValueError(f"FFT length ({size}) must be longer than nperseg ({length}).")
     overlap = static_int(noverlap or length // 2, "noverlap of STFT")
-    if overlap >= length:
-        raise ValueError("noverlap must be less than nperseg.")
+    refuse((length < 1, "nperseg must be a positive integer"),
+           (size < length, f"FFT length ({size}) must be longer than nperseg ({length})."),
+           (overlap >= length, "noverlap must be less than nperseg."), error=ValueError)
     z = z.astype(jnp.result_type(z.dtype, np.complex64))
     z = jnp.moveaxis(z, (time, freq), (-2, -1))
     segments = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, n=nfft)[..., :length]
     weights = _window(window, length, segments.dtype)
-    if weights.ndim != 1:
-        raise ValueError("window must be 1-D")
-    if weights.shape[0] != length:
-        raise ValueError(f"window must have length of {length}")
+    refuse((weights.ndim != 1, "window must be 1-D"),
+           (weights.size != length, f"window must have length of {length}"), error=ValueError)
     x = _overlap_add(segments * jnp.sum(weights) * weights, length - overlap)
     norm = _overlap_add(jnp.broadcast_to(weights * weights, segments.shape[-2:]), length - overlap)
     if boundary:

@@ -15,10 +15,12 @@ from typing import Any
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
+from minijax.lax.special import polynomial
 from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
 from minijax.numpy.arguments import ArrayLike, Axes, Inexact, Real, public, weak_if_scalar
-from minijax.numpy.windows import i0_of_floats
+from minijax.numpy.sequences import i0_of_floats
+from minijax.primitives.axes import refuse
 from minijax.scipy.arguments import (promote_to_float as promote_to_float, strong_float,
                                      with_derivatives)
 from minijax.scipy.gamma import (bernoulli, beta, betainc, betaln, comb, digamma, factorial, gamma,
@@ -287,8 +289,7 @@ _ndtri.defjvps(lambda t, x, p: t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.sq
 
 def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
     """The ratio of two polynomials, lowest powers first, by Horner's rule."""
-    return jnp.divide(*(functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
-                        for coefficients in polynomials))
+    return jnp.divide(*(polynomial(coefficients, x) for coefficients in polynomials))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
@@ -302,12 +303,9 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
       series_order: how many terms of the series for the far tail are summed.
     """
     x = strong_float(x)
-    if not isinstance(series_order, int):
-        raise TypeError("series_order must be a Python integer.")
-    if series_order < 0:
-        raise ValueError("series_order must be non-negative.")
-    if series_order > 30:
-        raise ValueError("series_order must be <= 30.")
+    refuse((not isinstance(series_order, int), "series_order must be a Python integer."))
+    refuse((series_order < 0, "series_order must be non-negative."),
+           (series_order > 30, "series_order must be <= 30."), error=ValueError)
     low, high = (-10., 5.) if x.dtype == jnp.float32 else (-20., 8.)
     middle = jnp.log(ndtr(jnp.maximum(x, low)))
     lower = _log_ndtr_lower(jnp.minimum(x, low), series_order)

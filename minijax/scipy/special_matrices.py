@@ -32,13 +32,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """
     column, row = promote_dtypes(*(jnp.atleast_1d(jnp.array(x, x.dtype)) for x in as_arrays(
         "toeplitz", c, jnp.conj(c) if r is None else r)))
-    return _toeplitz(column, row)
-
-
-@functools.partial(jnp.vectorize, signature="(m),(n)->(m,n)")
-def _toeplitz(column: Any, row: Any) -> Any:
-    m, n = column.size, row.size
-    return jnp.concatenate([column[::-1], row[1:]])[m - 1 - np.arange(m)[:, None] + np.arange(n)]
+    return _hankel(column[..., ::-1], row)[..., ::-1, :]
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -99,15 +93,14 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     if (n := operator.index(n)) <= 0:
         raise ValueError(f"n must be a positive integer; got {n}.")
     x = as_array("convolution_matrix", a)
-    if x.ndim == 0:
-        raise ValueError("convolution_matrix: a must be at least 1-dimensional, got a scalar.")
-    if (m := x.shape[-1]) < 1:
-        raise ValueError(f"len(a) must be at least 1; got shape {x.shape}.")
-    if mode not in ("full", "valid", "same"):
-        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {mode!r}.")
+    refuse((x.ndim == 0, "convolution_matrix: a must be at least 1-dimensional, got a scalar."),
+           (0 in x.shape[-1:], f"len(a) must be at least 1; got shape {x.shape}."),
+           (mode not in ("full", "valid", "same"),
+            f"mode must be one of 'full', 'valid', 'same'; got {mode!r}."), error=ValueError)
     zeros = jnp.zeros((*x.shape[:-1], n - 1), x.dtype)
     full = toeplitz(jnp.concatenate([x, zeros], -1), jnp.concatenate([x[..., :1], zeros], -1))
-    cut = {"full": 0, "same": min(m, n) - 1, "valid": 2 * (min(m, n) - 1)}[mode]
+    least = min(x.shape[-1], n) - 1
+    cut = {"full": 0, "same": least, "valid": 2 * least}[mode]
     return full[..., cut // 2:full.shape[-2] - (cut - cut // 2), :]
 
 
@@ -345,11 +338,11 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     Raises:
       ValueError: for another scale, and dtypes that are not complex.
     """
-    if scale not in (None, "sqrtn", "n"):
-        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
     dtype = dtypes.canonicalize_dtype(np.complex128 if dtype is None else dtype)
-    if not dtypes.issubdtype(dtype, np.complexfloating):
-        raise ValueError(f"dtype must be a complex floating-point type; got {dtype}.")
+    refuse((scale not in (None, "sqrtn", "n"),
+            f"scale must be None, 'sqrtn', or 'n'; got {scale!r}."),
+           (not dtypes.issubdtype(dtype, np.complexfloating),
+            f"dtype must be a complex floating-point type; got {dtype}."), error=ValueError)
     n = int(n)
     phases = np.outer(np.arange(n), np.arange(n)) % max(1, n) / max(1, n)
     return jnp.asarray(np.exp(-2j * np.pi * phases)

@@ -17,8 +17,7 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact
 from minijax.scipy import special
-from minijax.scipy.kernels import gaussian_kde
-from minijax.scipy.ranks import mode, rankdata, sem
+from minijax.scipy.samples import gaussian_kde, mode, rankdata, sem
 from minijax.transforms.prepared import export_all
 
 __test__: dict[str, Any] = {}  # the examples, for doctest
@@ -45,9 +44,9 @@ def distribution(block: type, prepare: Callable = special.promote_to_float) -> A
     """
     formulas: dict[str, Callable] = {
         name: f for name, f in vars(block).items() if inspect.isfunction(f)}
-    for name in ("logpdf", "logpmf", "logsf"):
+    for name in ("logpdf", "logpmf", "logsf", "logcdf"):
         if name in formulas:
-            formulas.setdefault(name.removeprefix("log"), _exp_of(formulas[name]))
+            formulas.setdefault(name.removeprefix("log"), _after(jnp.exp, formulas[name]))
     module = ModuleType(f"{__name__}.{block.__name__}", block.__doc__)
     for name, formula in formulas.items():
         formula.__qualname__ = f"{block.__name__}.{name}"
@@ -60,11 +59,12 @@ def distribution(block: type, prepare: Callable = special.promote_to_float) -> A
     return module
 
 
-def _exp_of(logarithm: Callable) -> Callable:
-    @functools.wraps(logarithm, assigned=())  # but not the docstring
-    def exp(*args: Any) -> Array:
-        return jnp.exp(logarithm(*args))
-    return exp
+def _after(outer: Callable, formula: Callable) -> Callable:
+    """A function of the result of a formula."""
+    @functools.wraps(formula, assigned=())  # but not the docstring
+    def composed(*args: Any) -> Array:
+        return outer(formula(*args))
+    return composed
 
 
 # ── The normal distribution and others on the whole line ─────────────────────────────────────
@@ -122,7 +122,6 @@ class truncnorm:
         value = jnp.where(y >= b, 0, jnp.where(y <= a, -jnp.inf, value))
         return jnp.where(a >= b, jnp.nan, value)
 
-    cdf = lambda x, a, b, loc=0, scale=1: jnp.exp(truncnorm.logcdf(x, a, b, loc, scale))
     logsf = lambda x, a, b, loc=0, scale=1: truncnorm.logcdf(-x, -b, -a, -loc, scale)
 
 
@@ -188,8 +187,7 @@ class cauchy:
         jnp.log(math.pi * scale) + jnp.log1p(jnp.square((x - loc) / scale)))
     cdf = lambda x, loc=0, scale=1: jnp.arctan2(x - loc, scale) / math.pi + .5
     sf = lambda x, loc=0, scale=1: cauchy.cdf(-x, -loc, scale)
-    logcdf = lambda x, loc=0, scale=1: jnp.log(cauchy.cdf(x, loc, scale))
-    logsf = lambda x, loc=0, scale=1: jnp.log(cauchy.sf(x, loc, scale))
+    logcdf, logsf = (_after(jnp.log, formula) for formula in (cdf, sf))
     ppf = lambda q, loc=0, scale=1: jnp.tan(math.pi * (q - .5)) * scale + loc
     isf = lambda q, loc=0, scale=1: jnp.tan(math.pi * (.5 - q)) * scale + loc
 
@@ -330,7 +328,6 @@ class gumbel_r:
         return jnp.where(scale > 0, -(z + jnp.exp(-z)) - jnp.log(scale), jnp.nan)
 
     logcdf = lambda x, loc=0, scale=1: -jnp.exp(-(x - loc) / scale)
-    cdf = lambda x, loc=0, scale=1: jnp.exp(-jnp.exp(-(x - loc) / scale))
     sf = lambda x, loc=0, scale=1: -jnp.expm1(-jnp.exp(-(x - loc) / scale))
     logsf = lambda x, loc=0, scale=1: jnp.log(gumbel_r.sf(x, loc, scale))
     ppf = lambda p, loc=0, scale=1: jnp.where(
@@ -350,7 +347,6 @@ class gumbel_l:
     logpdf = lambda x, loc=0, scale=1: gumbel_r.logpdf(-x, -loc, scale)
     logcdf = lambda x, loc=0, scale=1: gumbel_r.logsf(-x, -loc, scale)
     cdf = lambda x, loc=0, scale=1: gumbel_r.sf(-x, -loc, scale)
-    sf = lambda x, loc=0, scale=1: gumbel_r.cdf(-x, -loc, scale)
     logsf = lambda x, loc=0, scale=1: gumbel_r.logcdf(-x, -loc, scale)
     ppf = lambda p, loc=0, scale=1: jnp.where(
         (p > 0) & (p < 1), loc + scale * jnp.log(-jnp.log1p(-p)), jnp.nan)
@@ -414,9 +410,12 @@ class gamma:
         return jnp.where(x >= loc, value, -jnp.inf)
 
     cdf = lambda x, a, loc=0, scale=1: lax.igamma(*_igamma_arguments(x, a, loc, scale))
-    logcdf = lambda x, a, loc=0, scale=1: jnp.log(gamma.cdf(x, a, loc, scale))
     sf = lambda x, a, loc=0, scale=1: lax.igammac(*_igamma_arguments(x, a, loc, scale))
-    logsf = lambda x, a, loc=0, scale=1: jnp.log(gamma.sf(x, a, loc, scale))
+    logcdf, logsf = (_after(jnp.log, formula) for formula in (cdf, sf))
+
+
+def _as_gamma(formula: Callable) -> Callable:
+    return lambda x, df, loc=0, scale=1: formula(x, df / 2, loc, 2 * scale)
 
 
 @distribution
@@ -427,11 +426,8 @@ class chi2:
     (-1.6931, 0.1839)
     """
 
-    logpdf = lambda x, df, loc=0, scale=1: gamma.logpdf(x, df / 2, loc, 2 * scale)
-    cdf = lambda x, df, loc=0, scale=1: gamma.cdf(x, df / 2, loc, 2 * scale)
-    logcdf = lambda x, df, loc=0, scale=1: gamma.logcdf(x, df / 2, loc, 2 * scale)
-    sf = lambda x, df, loc=0, scale=1: gamma.sf(x, df / 2, loc, 2 * scale)
-    logsf = lambda x, df, loc=0, scale=1: gamma.logsf(x, df / 2, loc, 2 * scale)
+    logpdf, cdf, logcdf, sf, logsf = map(_as_gamma, (
+        gamma.logpdf, gamma.cdf, gamma.logcdf, gamma.sf, gamma.logsf))
 
 
 @distribution
@@ -456,10 +452,9 @@ class beta:
 
     cdf = lambda x, a, b, loc=0, scale=1: special.betainc(
         a, b, jnp.clip((x - loc) / scale, 0, 1))
-    logcdf = lambda x, a, b, loc=0, scale=1: jnp.log(beta.cdf(x, a, b, loc, scale))
     sf = lambda x, a, b, loc=0, scale=1: special.betainc(
         b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
-    logsf = lambda x, a, b, loc=0, scale=1: jnp.log(beta.sf(x, a, b, loc, scale))
+    logcdf, logsf = (_after(jnp.log, formula) for formula in (cdf, sf))
 
 
 # ── Discrete distributions ───────────────────────────────────────────────────────────────────

@@ -1,6 +1,11 @@
-"""Differences, slopes, interpolation, convolution and polynomials agree with JAX."""
+"""Sequences agree with JAX: differences, slopes, interpolation, convolution; windows with NumPy.
+"""
 
+import numpy as np
 import pytest
+
+import minijax.numpy as jnp
+
 
 @pytest.mark.parametrize("expression", [
     "jnp.diff(v)", "jnp.diff(f, axis=0)", "jnp.diff(f, 2)", "jnp.diff(i, prepend=0)",
@@ -37,3 +42,19 @@ def test_sequences(agrees_with_jax, expression):
 def test_slopes_and_lines_have_jaxs_types(agrees_with_jax, agrees_with_64_bits, expression):
     agrees_with_jax(expression)
     agrees_with_64_bits(expression)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 8])
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
+def test_a_window_is_numpys(name, size):
+    np.testing.assert_allclose(getattr(jnp, name)(size), getattr(np, name)(size), atol=1e-6)
+
+
+@pytest.mark.parametrize("expression", [
+    f"jnp.{name}({size})" for name, size in zip(
+        ("bartlett", "blackman", "hamming", "hanning", "hanning", "hanning", "hanning", "hanning"),
+        ("3.5", "4.9", "np.float32(3.5)", "True", "-1", "jnp.array(3.5)", "[3]", "None"),
+        strict=True)] + ["jnp.kaiser(3.5, 1.)", "jnp.kaiser(True, 1)",
+                         "jax.jit(jnp.hanning)(3)", "jnp.hanning(float('inf'))"])
+def test_of_a_size_the_integer_part_counts_as_in_jax(agrees_with_jax, expression):
+    agrees_with_jax(expression)

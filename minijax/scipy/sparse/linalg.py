@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes, lax, numpy as jnp, tree_util
 from minijax.core import Array
 from minijax.flatten_util import ravel_pytree
+from minijax.primitives.axes import refuse
 from minijax.primitives.convert import converted
 from minijax.transforms.prepared import export_all as _export_all
 
@@ -104,12 +105,11 @@ def _isolve(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, a
     x0 = tree_util.tree_map(jnp.zeros_like if x0 is None else jnp.asarray, b if x0 is None else x0)
     apply, near_inverse = _normalize_matvec(A), (lambda x: x) if M is None else _normalize_matvec(M)
     trees = tree_util.tree_structure(x0), tree_util.tree_structure(b)
-    if trees[0] != trees[1]:
-        raise ValueError(f"x0 and b must have matching tree structure: {trees[0]} vs {trees[1]}")
     shapes = [[x.shape for x in tree_util.tree_leaves(tree)] for tree in (x0, b)]
-    if shapes[0] != shapes[1]:
-        raise ValueError(
-            f"arrays in x0 and b must have matching shapes: {shapes[0]} vs {shapes[1]}")
+    refuse((trees[0] != trees[1],
+            f"x0 and b must have matching tree structure: {trees[0]} vs {trees[1]}"),
+           (shapes[0] != shapes[1], "arrays in x0 and b must have matching shapes: "
+            f"{shapes[0]} vs {shapes[1]}"), error=ValueError)
     leaves = tree_util.tree_leaves(b)
     steps = 10 * sum(x.size for x in leaves) if maxiter is None else maxiter
 

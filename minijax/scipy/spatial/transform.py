@@ -6,6 +6,7 @@ Builds on `numpy`.  In JAX: `jax/_src/scipy/spatial/transform.py`.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike
+from minijax.primitives.axes import refuse
 from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["Rotation", "Slerp"]
@@ -108,7 +110,7 @@ class Rotation(NamedTuple):
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
         """The vectors, of shape (…, 3), turned, or turned back."""
         matrix = self.as_matrix()
-        return _turned(matrix.mT if inverse else matrix, jnp.asarray(vectors))
+        return jnp.matvec(matrix.mT if inverse else matrix, jnp.asarray(vectors))
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """The angles about three axes in turn, of shape (…, 3), from -pi to pi.
@@ -167,12 +169,11 @@ class Rotation(NamedTuple):
           ValueError: for another shape of the weights.
         """
         weights = jnp.ones(len(self), self.quat.dtype) if weights is None else jnp.asarray(weights)
-        if weights.ndim != 1:
-            raise ValueError("Expected `weights` to be 1 dimensional, got shape "
-                             f"{weights.shape}.")
-        if len(weights) != len(self):
-            raise ValueError("Expected `weights` to have number of values equal to number of "
-                             f"rotations, got {len(weights)} values and {len(self)} rotations.")
+        refuse((weights.ndim != 1,
+                f"Expected `weights` to be 1 dimensional, got shape {weights.shape}."),
+               (weights.size != len(self), "Expected `weights` to have number of values equal to "
+                f"number of rotations, got {weights.size} values and {len(self)} rotations."),
+               error=ValueError)
         _, vectors = jnp.linalg.eigh((weights * self.quat.T) @ self.quat)
         return Rotation.from_quat(vectors[:, -1])
 
@@ -208,13 +209,11 @@ class Slerp(NamedTuple):
         if rotations.single or len(rotations) == 1:
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
         times = jnp.asarray(times, rotations.quat.dtype)
-        if times.ndim != 1:
-            raise ValueError("Expected times to be specified in a 1 dimensional array, got "
-                             f"{times.ndim} dimensions.")
-        if len(times) != len(rotations):
-            raise ValueError(
-                "Expected number of rotations to be equal to number of timestamps given, got "
-                f"{len(rotations)} rotations and {len(times)} timestamps.")
+        refuse((times.ndim != 1, "Expected times to be specified in a 1 dimensional array, got "
+                f"{times.ndim} dimensions."),
+               (times.size != len(rotations), "Expected number of rotations to be equal to number "
+                f"of timestamps given, got {len(rotations)} rotations and {times.size} "
+                "timestamps."), error=ValueError)
         starts, ends = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
         return cls(times, jnp.diff(times), starts, (starts.inv() * ends).as_rotvec())
 
@@ -237,14 +236,12 @@ class Slerp(NamedTuple):
 
 def _axes(seq: str) -> list[int]:
     """The axes of a word such as "xyz" or "ZXZ"."""
-    if not 1 <= len(seq) <= 3:
-        raise ValueError("Expected axis specification to be a non-empty string of upto 3 "
-                         f"characters, got {seq}")
-    if not set(seq) <= set("xyz") and not set(seq) <= set("XYZ"):
-        raise ValueError("Expected axes from `seq` to be from ['x', 'y', 'z'] or "
-                         f"['X', 'Y', 'Z'], got {seq}")
-    if any(a == b for a, b in zip(seq, seq[1:], strict=False)):
-        raise ValueError(f"Expected consecutive axes to be different, got {seq}")
+    refuse((not 1 <= len(seq) <= 3, "Expected axis specification to be a non-empty string of upto "
+            f"3 characters, got {seq}"),
+           (not set(seq) <= set("xyz") and not set(seq) <= set("XYZ"),
+            f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}"),
+           (any(a == b for a, b in itertools.pairwise(seq)),
+            f"Expected consecutive axes to be different, got {seq}"), error=ValueError)
     return ["xyz".index(axis) for axis in seq.lower()]
 
 
@@ -264,11 +261,6 @@ def _canonical(quat: Any) -> Any:
 def _product(p: Any, q: Any) -> Any:
     imaginary = p[3] * q[:3] + q[3] * p[:3] + jnp.cross(p[:3], q[:3])
     return _normalized(jnp.append(imaginary, p[3] * q[3] - jnp.dot(p[:3], q[:3])))
-
-
-@functools.partial(jnp.vectorize, signature="(m,m),(m)->(m)")
-def _turned(matrix: Any, vector: Any) -> Any:
-    return matrix @ vector
 
 
 @functools.partial(jnp.vectorize, signature="(m)->(n,n)")
