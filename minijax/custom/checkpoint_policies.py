@@ -83,33 +83,16 @@ class DotsSaveable:
 
 
 @dataclasses.dataclass(frozen=True)
-class SaveOnlyTheseNames:
-    """Save results with one of these names."""
+class SaveByName:
+    """Save the results with one of these names, or those with another; perhaps those without."""
 
-    saveable_names: frozenset[str]
-
-    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
-        return prim is name_p and params["name"] in self.saveable_names
-
-
-@dataclasses.dataclass(frozen=True)
-class SaveAnyNamesButThese:
-    """Save results with a name that is not one of these."""
-
-    names_not_to_save: frozenset[str]
+    names: frozenset[str]
+    if_listed: bool = True
+    if_unnamed: bool = False
 
     def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
-        return prim is name_p and params["name"] not in self.names_not_to_save
-
-
-@dataclasses.dataclass(frozen=True)
-class SaveAnythingExceptTheseNames:
-    """Save every result without one of these names."""
-
-    names_not_to_save: frozenset[str]
-
-    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
-        return prim is not name_p or params["name"] not in self.names_not_to_save
+        return ((params["name"] in self.names) == self.if_listed if prim is name_p
+                else self.if_unnamed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,17 +112,17 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     >>> save_only_these_names("a")
     SaveOnlyTheseNames(saveable_names=frozenset({'a'}))
     """
-    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+    return SaveByName(frozenset(names_which_can_be_saved))
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Save results with a name that is not one of these."""
-    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+    return SaveByName(frozenset(names_not_to_save), if_listed=False)
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """Save every result without one of these names."""
-    return SaveAnythingExceptTheseNames(frozenset(names_not_to_save))
+    return SaveByName(frozenset(names_not_to_save), if_listed=False, if_unnamed=True)
 
 
 def save_and_offload_only_these_names(*, names_which_can_be_saved: Any,
@@ -157,7 +140,7 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved: Any,
                          f"names_which_can_be_saved={names_which_can_be_saved}, "
                          f"names_which_can_be_offloaded={names_which_can_be_offloaded} and the "
                          f"intersection: {set(saved & moved)}")
-    return SaveOnlyTheseNames(saved | moved)
+    return SaveByName(saved | moved)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:

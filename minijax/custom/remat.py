@@ -16,8 +16,8 @@ from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, j
                                                 rearranged, split_half)
 from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
-from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, Literal, Var, effects_of,
-                                partition_list)
+from minijax.core.dce import used_inputs, without_dead_equations
+from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
 from minijax.core.tracing import stage
 
 Policy = Callable[..., Any]
@@ -124,27 +124,12 @@ def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
 
 # ── Whole programs ───────────────────────────────────────────────────────────────────────────
 
-def used_inputs(closed: ClosedJaxpr) -> list[bool]:
-    """Which inputs a program reads."""
-    read = {*closed.jaxpr.outvars}.union(*(eqn.invars for eqn in closed.eqns))
-    return [v in read for v in closed.jaxpr.invars]
-
-
 def dce_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without dead equations, also inside of loops, branches and calls."""
-    live = {v for v in closed.jaxpr.outvars if isinstance(v, Var)}
-    eqns: list[JaxprEqn] = []
-    for eqn in reversed(closed.eqns):
-        if live.isdisjoint(eqn.outvars) and not any(e.observable for e in eqn.effects):
-            continue
+    def shrunk(eqn: JaxprEqn, live: set) -> JaxprEqn:
         inner = _InnerPrograms.of(eqn)
-        eqns.insert(0, inner.dce(live) if inner else _with_rule(eqn, live))
-        live.update(v for v in eqns[0].invars if not isinstance(v, Literal))
-    flags = [v in live for v in closed.jaxpr.constvars]
-    return ClosedJaxpr(closed.jaxpr.replace(
-        eqns=tuple(eqns), effects=effects_of(eqns),
-        constvars=partition_list(closed.jaxpr.constvars, flags)[True]),
-        tuple(partition_list(closed.consts, flags)[True]))
+        return inner.dce(live) if inner else _with_rule(eqn, live)
+    return without_dead_equations(closed, shrunk)
 
 
 def partial_eval_with_policy(closed: ClosedJaxpr, unknown: Flags, policy: Policy) -> Halves:
