@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 
 from minijax import core, tree_util
 from minijax.core import Primitive
-from minijax.primitives import ad_util, examples
-from minijax.primitives.families import elementwise
+from minijax.primitives import examples
+from minijax.primitives.convert import copying
 
 Policy = Callable[..., bool]
 
-class PolicyResult:
+class PolicyResult(NamedTuple):
     """A value that a policy may return in place of True or False."""
 
-    def __init__(self, saves: bool):
-        self.saves = saves
+    saves: bool
 
     def __bool__(self) -> bool:
         return self.saves
@@ -36,14 +35,7 @@ class Offloadable(NamedTuple):
     dst: str
 
 
-name_p = elementwise(
-    "name",
-    impl=lambda x, name: [x.copy()],
-    abstract_eval=lambda x, name: [x], may_produce_nan=False, complex_parts=ad_util.each_part,
-    element=lambda s, x, name: x,
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(lambda ct, x, name: ct),
-    examples=examples.each_with(examples.points((-2., 2.)), {"name": "a"}))
+name_p = copying("name", examples=examples.each_with(examples.points((-2., 2.)), {"name": "a"}))
 
 
 def checkpoint_name(x: Any, name: str) -> Any:

@@ -89,24 +89,6 @@ class _InnerPrograms:
         return (self.replaced(forward, outvars=(*self.eqn.outvars, *residuals)),
                 self.replaced(again, invars=(*self.eqn.invars, *residuals)), residuals)
 
-    def dce(self, live: set) -> JaxprEqn:
-        """The equation without unused results and operands, and parts of a carry."""
-        used, before = [v in live for v in self.eqn.outvars], None
-        while used != before:  # what the next iteration reads of the carry is a result of this one
-            before, outputs = used, [i for i, u in enumerate(used) if u]
-            programs = [dce_jaxpr(rearranged(p, outputs=outputs)) for p in self.programs]
-            inputs = elementwise_or(map(used_inputs, programs))
-            carry_end = self.num_consts + self.num_carry
-            carry = elementwise_or((used[:self.num_carry], inputs[self.num_consts:carry_end]))
-            used = [*carry, *used[self.num_carry:]]
-        inputs[self.num_consts:carry_end] = carry
-        kept = [i for i, u in enumerate(inputs) if u]
-        first, rest = self.eqn.invars[:self.leading], self.eqn.invars[self.leading:]
-        return self.replaced([rearranged(p, kept) for p in programs],
-                             {"num_consts": sum(inputs[:self.num_consts]), "num_carry": sum(carry)},
-                             invars=(*first, *(rest[i] for i in kept)),
-                             outvars=tuple(self.eqn.outvars[i] for i in outputs))
-
 
 def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
     """The call of a function with a derivative rule, without unused results; others as they are."""
@@ -122,14 +104,34 @@ def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
         "jvp": rule.with_call(rule_of_outputs)})
 
 
+def _shrunk(eqn: JaxprEqn, live: set) -> JaxprEqn:
+    """The equation without unused results and operands, and parts of a carry."""
+    inner = _InnerPrograms.of(eqn)
+    if inner is None:
+        return _with_rule(eqn, live)
+    used, before = [v in live for v in eqn.outvars], None
+    while used != before:  # what the next iteration reads of the carry is a result of this one
+        before, outputs = used, [i for i, u in enumerate(used) if u]
+        programs = [without_dead_equations(rearranged(p, outputs=outputs), _shrunk)
+                    for p in inner.programs]
+        inputs = elementwise_or(map(used_inputs, programs))
+        carry_end = inner.num_consts + inner.num_carry
+        carry = elementwise_or((used[:inner.num_carry], inputs[inner.num_consts:carry_end]))
+        used = [*carry, *used[inner.num_carry:]]
+    inputs[inner.num_consts:carry_end] = carry
+    kept = [i for i, u in enumerate(inputs) if u]
+    first, rest = eqn.invars[:inner.leading], eqn.invars[inner.leading:]
+    return inner.replaced([rearranged(p, kept) for p in programs],
+                          {"num_consts": sum(inputs[:inner.num_consts]), "num_carry": sum(carry)},
+                          invars=(*first, *(rest[i] for i in kept)),
+                          outvars=tuple(eqn.outvars[i] for i in outputs))
+
+
 # ── Whole programs ───────────────────────────────────────────────────────────────────────────
 
 def dce_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without dead equations, also inside of loops, branches and calls."""
-    def shrunk(eqn: JaxprEqn, live: set) -> JaxprEqn:
-        inner = _InnerPrograms.of(eqn)
-        return inner.dce(live) if inner else _with_rule(eqn, live)
-    return without_dead_equations(closed, shrunk)
+    return without_dead_equations(closed, _shrunk)
 
 
 def partial_eval_with_policy(closed: ClosedJaxpr, unknown: Flags, policy: Policy) -> Halves:

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax import core
-from minijax.core import Array, ArrayImpl, ForPrimitive, Params, Primitive, ShapedArray, Zero
+from minijax.core import (Array, ArrayImpl, Effect, ForPrimitive, Params, Primitive, ShapedArray,
+                          Zero, cannot)
 from minijax.util.lazily import importing
 from minijax.primitives.axes import Outs
 from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_to
@@ -192,6 +193,14 @@ def documented(function: Callable, name: str, text: str, shows: str, raises: str
     example = shows and f"\n    >>> {call}\n    {result}\n    "
     function.__doc__ = f"{text}\n{raises}{example}"
     return function
+
+
+def without_results(name: str, effect: Effect, **slots: Any) -> Primitive:
+    """A primitive that is there for its effect; it has no result that a law could test."""
+    return Primitive(
+        name, abstract_eval=lambda *_, **__: [], effects=lambda **_: frozenset([effect]),
+        transpose=cannot("it has no result, and so no cotangent"), examples=list,
+        multiple_results=True, **slots)
 
 
 # ── Rules by hand-written loops, and by programs of other primitives ─────────────────────────

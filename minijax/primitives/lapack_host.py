@@ -280,10 +280,6 @@ def hessenberg(a: Any) -> list[Array]:
     return hessenberg_p.bind(a)
 
 
-def _tridiagonal(x: np.ndarray, *, lower: bool) -> Sequence[np.ndarray]:
-    return _lapack("hetrd" if np.iscomplexobj(x) else "sytrd", x, lower=lower)
-
-
 def _tridiagonal_types(m: int, n: int, dtype: Any, *, lower: bool) -> Types:
     real = np.finfo(dtype).dtype
     rest = (max(n - 1, 0),)
@@ -292,7 +288,7 @@ def _tridiagonal_types(m: int, n: int, dtype: Any, *, lower: bool) -> Types:
 
 tridiagonal_p = on_host(
     "tridiagonal",
-    _tridiagonal,
+    lambda x, lower: _lapack("hetrd" if np.iscomplexobj(x) else "sytrd", x, lower=lower),
     _tridiagonal_types,
     jvp=_no_derivative("tridiagonal"),
     examples=lambda: examples_of_matrices(
