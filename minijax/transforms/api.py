@@ -19,6 +19,7 @@ from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import check_distinct, has_refs, of_values
 from minijax.core.vmap import Dim, vmap_flat
 from minijax.primitives.ad_util import batch_to, reduce_sum_p
+from minijax.primitives.axes import canonical_axis
 
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────
 
@@ -206,10 +207,7 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
 
 
 def _moved_out(x: Array, dim: Dim, axis: int, size: int) -> Array:
-    ndim = x.ndim + (dim is None)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return batch_to(x, dim, axis % ndim, size)
+    return batch_to(x, dim, canonical_axis(axis, x.ndim + (dim is None)), size)
 
 
 # ── Programs and types ───────────────────────────────────────────────────────────────────────
