@@ -4,7 +4,6 @@ Builds on `pytree`, which defines trees.  Chapter 05, *Trees*.
 In JAX: ``jax/_src/tree_util.py``.
 """
 
-from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict

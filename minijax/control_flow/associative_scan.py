@@ -15,6 +15,7 @@ from minijax.core import Array, Primitive
 from minijax.control_flow.loops import scan
 from minijax.control_flow.reducers import primitive_name
 from minijax.control_flow.traced_functions import Operands
+from minijax.primitives.axes import canonical_axis
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import broadcast_at, move_axis, reshaped
 from minijax.primitives.joining import concatenate
@@ -48,10 +49,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         raise TypeError("lax.associative_scan: fn argument should be callable.")
     operands = Operands(elems)
     tree, values = operands.tree, operands.values
-    for x in values[:1]:
-        if not -x.ndim <= axis < x.ndim:
-            raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
-        axis %= x.ndim
+    axis = canonical_axis(axis, values[0].ndim) if values else axis
     shapes = [x.shape for x in values]
     lengths = {shape[axis] if axis < len(shape) else None for shape in shapes}
     if len(lengths) > 1:

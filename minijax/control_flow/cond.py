@@ -15,7 +15,7 @@ from minijax.util import lazily, source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
 from minijax.transforms.arguments import NotCarriedError
-from minijax.transforms.discharge import (carried_first, carrying_refs, closed_over, discharged,
+from minijax.transforms.discharge import (carry, carrying_refs, closed_over, discharged,
                                           has_refs)
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
@@ -366,7 +366,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
         for f in functions:  # a comprehension would be one more frame where branches nest deeply
             traced.append(TraceRequest(f, types, kind).traced())  # noqa: PERF401
     except NotCarriedError as error:
-        refs = carried_first(error)
+        refs = carry(error, [])
     if len(traced) < len(functions):
         return carrying_refs(lambda refs, values: _bind_branches(
             index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)

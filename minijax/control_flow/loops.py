@@ -25,9 +25,10 @@ from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan
                                              scan_in_python, while_in_python)
 from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
-from minijax.transforms.discharge import (carried_first, carrying_refs, discharged)
+from minijax.transforms.discharge import carry, carrying_refs, discharged
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.core.vmap import vmap_flat, without_axis
+from minijax.core.dce import used_inputs
 from minijax.core.jaxpr import partition_list
 from minijax.primitives import algebra, comparison
 from minijax.primitives.convert import converted
@@ -160,7 +161,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     try:
         return _scan(f, init, rows, x_tree, steps, reverse, unroll)
     except NotCarriedError as error:
-        refs = carried_first(error)
+        refs = carry(error, [])
 
     def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
         def body(state: tuple, x: Any) -> tuple[tuple, Any]:
@@ -320,7 +321,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     try:
         return _while(cond_fun, body_fun, init_val)
     except NotCarriedError as error:
-        refs = carried_first(error)
+        refs = carry(error, [])
     return carrying_refs(lambda refs, values: _while(
         lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
         lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)), refs)
@@ -338,10 +339,9 @@ def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 
 def _run_while(condition: TracedFunction, body: TracedFunction, carry: Carry) -> list:
     """The last state; an invariant is a constant only where the condition does not read it."""
-    test = condition.program.jaxpr
-    test_consts, tested = split_list(range(len(test.invars)), len(condition.consts))
-    read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
-    invariant = [fixed and test.invars[i] not in read
+    is_read = used_inputs(condition.program)
+    test_consts, tested = split_list(range(len(is_read)), len(condition.consts))
+    invariant = [fixed and not is_read[i]
                  for fixed, i in zip(carry.invariants(body), tested, strict=True)]
     program = rearranged(condition.program,
                          [*test_consts, *partition_list(tested, invariant)[False]])

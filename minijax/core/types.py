@@ -144,6 +144,9 @@ class Effect:
 
     observable = True
 
+    def __repr__(self) -> str:
+        return type(self).__name__.removesuffix("Effect")
+
 
 @dataclass(frozen=True, repr=False)
 class NamedAxisEffect(Effect):

@@ -15,11 +15,11 @@ from minijax.transforms import arguments, compiled
 from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
-from minijax.custom.remat import (Policy, dce_jaxpr, inline_calls, partial_eval_with_policy,
-                                  used_inputs)
+from minijax.custom.remat import Policy, dce_jaxpr, inline_calls, partial_eval_with_policy
 from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
-from minijax.transforms.discharge import carried_first, carrying_refs, reading
+from minijax.transforms.discharge import carry, carrying_refs, reading
+from minijax.core.dce import used_inputs
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, JaxprEqn, cached_on_jaxpr, eval_jaxpr,
                                 merge_lists, partition_list)
@@ -163,7 +163,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
         try:
             return called(function, args, kwargs)
         except NotCarriedError as error:
-            refs = carried_first(error)
+            refs = carry(error, [])
 
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
             return called(tracebacks.wraps(fun)(reading(function, refs)), args,

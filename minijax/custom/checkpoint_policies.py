@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 
 from minijax import core, tree_util
 from minijax.core import Primitive
-from minijax.primitives import ad_util, examples
-from minijax.primitives.families import elementwise
+from minijax.primitives import examples
+from minijax.primitives.convert import copying
 
 Policy = Callable[..., bool]
 
-class PolicyResult:
+class PolicyResult(NamedTuple):
     """A value that a policy may return in place of True or False."""
 
-    def __init__(self, saves: bool):
-        self.saves = saves
+    saves: bool
 
     def __bool__(self) -> bool:
         return self.saves
@@ -36,14 +35,7 @@ class Offloadable(NamedTuple):
     dst: str
 
 
-name_p = elementwise(
-    "name",
-    impl=lambda x, name: [x.copy()],
-    abstract_eval=lambda x, name: [x], may_produce_nan=False, complex_parts=ad_util.each_part,
-    element=lambda s, x, name: x,
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(lambda ct, x, name: ct),
-    examples=examples.each_with(examples.points((-2., 2.)), {"name": "a"}))
+name_p = copying("name", examples=examples.each_with(examples.points((-2., 2.)), {"name": "a"}))
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -83,33 +75,16 @@ class DotsSaveable:
 
 
 @dataclasses.dataclass(frozen=True)
-class SaveOnlyTheseNames:
-    """Save results with one of these names."""
+class SaveByName:
+    """Save the results with one of these names, or those with another; perhaps those without."""
 
-    saveable_names: frozenset[str]
-
-    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
-        return prim is name_p and params["name"] in self.saveable_names
-
-
-@dataclasses.dataclass(frozen=True)
-class SaveAnyNamesButThese:
-    """Save results with a name that is not one of these."""
-
-    names_not_to_save: frozenset[str]
+    names: frozenset[str]
+    if_listed: bool = True
+    if_unnamed: bool = False
 
     def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
-        return prim is name_p and params["name"] not in self.names_not_to_save
-
-
-@dataclasses.dataclass(frozen=True)
-class SaveAnythingExceptTheseNames:
-    """Save every result without one of these names."""
-
-    names_not_to_save: frozenset[str]
-
-    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
-        return prim is not name_p or params["name"] not in self.names_not_to_save
+        return ((params["name"] in self.names) == self.if_listed if prim is name_p
+                else self.if_unnamed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,17 +104,17 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     >>> save_only_these_names("a")
     SaveOnlyTheseNames(saveable_names=frozenset({'a'}))
     """
-    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+    return SaveByName(frozenset(names_which_can_be_saved))
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Save results with a name that is not one of these."""
-    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+    return SaveByName(frozenset(names_not_to_save), if_listed=False)
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """Save every result without one of these names."""
-    return SaveAnythingExceptTheseNames(frozenset(names_not_to_save))
+    return SaveByName(frozenset(names_not_to_save), if_listed=False, if_unnamed=True)
 
 
 def save_and_offload_only_these_names(*, names_which_can_be_saved: Any,
@@ -157,7 +132,7 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved: Any,
                          f"names_which_can_be_saved={names_which_can_be_saved}, "
                          f"names_which_can_be_offloaded={names_which_can_be_offloaded} and the "
                          f"intersection: {set(saved & moved)}")
-    return SaveOnlyTheseNames(saved | moved)
+    return SaveByName(saved | moved)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:

@@ -29,15 +29,9 @@ logger = logging.getLogger("minijax")
 class DebugEffect(Effect):
     """Something is shown to the user: the equation stays, in its place."""
 
-    def __repr__(self) -> str:
-        return "Debug"
-
 
 class OrderedDebugEffect(DebugEffect):
     """The same with `ordered=True`; here all calls keep the order of the program."""
-
-    def __repr__(self) -> str:
-        return "OrderedDebug"
 
 
 debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()

@@ -29,9 +29,6 @@ class IOEffect(Effect):
 
     happens_once = True
 
-    def __repr__(self) -> str:
-        return "IO"
-
 
 io_effect = IOEffect()
 

@@ -16,8 +16,8 @@ from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, j
                                                 rearranged, split_half)
 from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
-from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, Literal, Var, effects_of,
-                                partition_list)
+from minijax.core.dce import used_inputs, without_dead_equations
+from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
 from minijax.core.tracing import stage
 
 Policy = Callable[..., Any]
@@ -89,24 +89,6 @@ class _InnerPrograms:
         return (self.replaced(forward, outvars=(*self.eqn.outvars, *residuals)),
                 self.replaced(again, invars=(*self.eqn.invars, *residuals)), residuals)
 
-    def dce(self, live: set) -> JaxprEqn:
-        """The equation without unused results and operands, and parts of a carry."""
-        used, before = [v in live for v in self.eqn.outvars], None
-        while used != before:  # what the next iteration reads of the carry is a result of this one
-            before, outputs = used, [i for i, u in enumerate(used) if u]
-            programs = [dce_jaxpr(rearranged(p, outputs=outputs)) for p in self.programs]
-            inputs = elementwise_or(map(used_inputs, programs))
-            carry_end = self.num_consts + self.num_carry
-            carry = elementwise_or((used[:self.num_carry], inputs[self.num_consts:carry_end]))
-            used = [*carry, *used[self.num_carry:]]
-        inputs[self.num_consts:carry_end] = carry
-        kept = [i for i, u in enumerate(inputs) if u]
-        first, rest = self.eqn.invars[:self.leading], self.eqn.invars[self.leading:]
-        return self.replaced([rearranged(p, kept) for p in programs],
-                             {"num_consts": sum(inputs[:self.num_consts]), "num_carry": sum(carry)},
-                             invars=(*first, *(rest[i] for i in kept)),
-                             outvars=tuple(self.eqn.outvars[i] for i in outputs))
-
 
 def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
     """The call of a function with a derivative rule, without unused results; others as they are."""
@@ -122,29 +104,34 @@ def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
         "jvp": rule.with_call(rule_of_outputs)})
 
 
+def _shrunk(eqn: JaxprEqn, live: set) -> JaxprEqn:
+    """The equation without unused results and operands, and parts of a carry."""
+    inner = _InnerPrograms.of(eqn)
+    if inner is None:
+        return _with_rule(eqn, live)
+    used, before = [v in live for v in eqn.outvars], None
+    while used != before:  # what the next iteration reads of the carry is a result of this one
+        before, outputs = used, [i for i, u in enumerate(used) if u]
+        programs = [without_dead_equations(rearranged(p, outputs=outputs), _shrunk)
+                    for p in inner.programs]
+        inputs = elementwise_or(map(used_inputs, programs))
+        carry_end = inner.num_consts + inner.num_carry
+        carry = elementwise_or((used[:inner.num_carry], inputs[inner.num_consts:carry_end]))
+        used = [*carry, *used[inner.num_carry:]]
+    inputs[inner.num_consts:carry_end] = carry
+    kept = [i for i, u in enumerate(inputs) if u]
+    first, rest = eqn.invars[:inner.leading], eqn.invars[inner.leading:]
+    return inner.replaced([rearranged(p, kept) for p in programs],
+                          {"num_consts": sum(inputs[:inner.num_consts]), "num_carry": sum(carry)},
+                          invars=(*first, *(rest[i] for i in kept)),
+                          outvars=tuple(eqn.outvars[i] for i in outputs))
+
+
 # ── Whole programs ───────────────────────────────────────────────────────────────────────────
-
-def used_inputs(closed: ClosedJaxpr) -> list[bool]:
-    """Which inputs a program reads."""
-    read = {*closed.jaxpr.outvars}.union(*(eqn.invars for eqn in closed.eqns))
-    return [v in read for v in closed.jaxpr.invars]
-
 
 def dce_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without dead equations, also inside of loops, branches and calls."""
-    live = {v for v in closed.jaxpr.outvars if isinstance(v, Var)}
-    eqns: list[JaxprEqn] = []
-    for eqn in reversed(closed.eqns):
-        if live.isdisjoint(eqn.outvars) and not any(e.observable for e in eqn.effects):
-            continue
-        inner = _InnerPrograms.of(eqn)
-        eqns.insert(0, inner.dce(live) if inner else _with_rule(eqn, live))
-        live.update(v for v in eqns[0].invars if not isinstance(v, Literal))
-    flags = [v in live for v in closed.jaxpr.constvars]
-    return ClosedJaxpr(closed.jaxpr.replace(
-        eqns=tuple(eqns), effects=effects_of(eqns),
-        constvars=partition_list(closed.jaxpr.constvars, flags)[True]),
-        tuple(partition_list(closed.consts, flags)[True]))
+    return without_dead_equations(closed, _shrunk)
 
 
 def partial_eval_with_policy(closed: ClosedJaxpr, unknown: Flags, policy: Policy) -> Halves:

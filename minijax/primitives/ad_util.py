@@ -93,10 +93,6 @@ def batch_to(x: Array, dim: Dim, destination: int, size: int) -> Array:
     return broadcast_batch(x, destination, size) if dim is None else move_axis(x, dim, destination)
 
 
-def batch_to_front(x: Array, dim: Dim, size: int) -> Array:
-    return batch_to(x, dim, 0, size)
-
-
 def broadcast_at(x: Array, dims: Sequence[int], shape: Shape) -> Array:
     """`x` broadcast to a shape, with its own axes at `dims`."""
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(dims))
@@ -204,7 +200,7 @@ def batch_in_front(name: str = "") -> Any:
     """Batches an operation with every batch axis in front; the axis in parameter `name` shifts."""
     @ForPrimitive
     def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
-        args = [batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        args = [batch_to(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
         if name:
             params[name] += 1
         outs = p.bind_list(*args, **params)

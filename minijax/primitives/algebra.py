@@ -387,15 +387,10 @@ complex_p, complex = binary(
     shows="1.0, 2.0 -> 1.+2.j")
 
 
-def _conj_type(x: ShapedArray, *, input_dtype: Any) -> list[ShapedArray]:
-    check_dtypes("conj", [x], [(*PARTS, *COMPLEX)])
-    return [x.update(dtype=dtypes.to_complex_dtype(x.dtype))]
-
-
 conj_p = elementwise(
     "conj",
     impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
-    abstract_eval=_conj_type, may_produce_nan=False,
+    accepts=[(*PARTS, *COMPLEX)], result=dtypes.to_complex_dtype, may_produce_nan=False,
     complex_parts=lambda c, z, input_dtype: z.conj() if isinstance(z, c.Pair) else c.as_pair(z),
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],
     transpose=transposed(

@@ -17,7 +17,7 @@ from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
-from minijax.primitives.families import (FormulaPrimitive, binary, elementwise, of_one_shape,
+from minijax.primitives.families import (binary, by_long_formula, elementwise, of_one_shape,
                                          unary)
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
                                       check_dtypes, in_numpy, in_pairs)
@@ -261,18 +261,15 @@ def _bell(t: Array, x: Array, factor: float) -> Array:
     return mul(coefficient(factor, x), mul(t, exp(neg(square(x)))))
 
 
-erf_p, erf = unary(
-    "erf", "The error function.", accepts=FLOAT, shows="0.0 -> 0.",
-    primitive_class=FormulaPrimitive,
+erf_p, erf = by_long_formula(
+    "erf", "The error function.", shows="0.0 -> 0.",
     derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)))
 
-erfc_p, erfc = unary(
-    "erfc", "``1 - erf(x)``, exact for large x.", accepts=FLOAT, shows="0.0 -> 1.",
-    primitive_class=FormulaPrimitive,
+erfc_p, erfc = by_long_formula(
+    "erfc", "``1 - erf(x)``, exact for large x.", shows="0.0 -> 1.",
     derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)))
 
-erf_inv_p, erf_inv = unary(
-    "erf_inv", "The number whose error function is x.", accepts=FLOAT, shows="0.0 -> 0.",
-    primitive_class=FormulaPrimitive,
+erf_inv_p, erf_inv = by_long_formula(
+    "erf_inv", "The number whose error function is x.", shows="0.0 -> 0.",
     derivative=lambda t, y, x: mul(coefficient(math.sqrt(math.pi) / 2, x), mul(t, exp(square(y)))),
     examples=points((-.9, .9)))

@@ -13,7 +13,7 @@ import numpy as np
 from minijax.core import Array
 from minijax.primitives import ad_util, algebra, comparison, examples, families, rounding
 from minijax.primitives.infix import infix, on_numbers, select
-from minijax.primitives.slots import FLOAT, elementary, wide
+from minijax.primitives.slots import elementary, wide
 
 sqrt = on_numbers(elementary("sqrt"))
 
@@ -82,10 +82,9 @@ def _i1e_tangent(t: Array, y: Array, x: Array) -> Array:
 
 
 (bessel_i0e_p, bessel_i0e), (bessel_i1e_p, bessel_i1e) = (
-    families.unary(
+    families.by_long_formula(
         f"bessel_i{order}e",
         f"The modified Bessel function of order {order}, divided by ``exp(|x|)``.",
-        accepts=FLOAT, primitive_class=families.FormulaPrimitive, derivative=derivative,
-        examples=examples.points((-3., 12.)),
+        derivative=derivative, examples=examples.points((-3., 12.)),
         element=wide(infix(functools.partial(_scaled, order=order))), shows=f"0.0 -> {1 - order}.")
     for order, derivative in enumerate((_i0e_tangent, _i1e_tangent)))

@@ -116,7 +116,7 @@ def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_
 
 def _batch(axis: Axis, args: list, dims: list, shape: Shape, **params: Any) -> Outs:
     """As in JAX, the first key draws for the whole batch, and only it advances."""
-    [keys] = [ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    [keys] = [ad_util.batch_to(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
     shape = (axis.size, *shape)
     if not axis.size:  # JAX: there is no first one, so it fails
         return [keys, convert.full(shape, 0, params["dtype"])], [0, 0]

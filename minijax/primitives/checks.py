@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, ArrayImpl, Effect, Primitive, cannot
+from minijax.core import Array, ArrayImpl, Effect
 from minijax.primitives import ad_util, families, slots
 
 Number = int | float
@@ -31,9 +31,6 @@ class Report:
 
 class CheckEffect(Effect):
     """A value may be reported: the equation keeps its place."""
-
-    def __repr__(self) -> str:
-        return "Check"
 
 
 check_effect = CheckEffect()
@@ -67,18 +64,13 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: R
         b.host_call(functools.partial(report_outside, report=report, **bounds), operands)
 
 
-check_p = Primitive(
-    "check",
+check_p = families.without_results(
+    "check", check_effect,
     impl=report_outside,
-    abstract_eval=lambda *_, **__: [],
     jvp=families.constant_in_all,
-    transpose=cannot("it has no result, and so no cotangent"),
     batch=ad_util.batch_in_front(),
     loop=_lower,
-    effects=lambda **_: frozenset([check_effect]),
-    printed=lambda low, high, **_: {"low": low, "high": high},
-    examples=list,  # it has no result that a law could test
-    multiple_results=True)
+    printed=lambda low, high, **_: {"low": low, "high": high})
 
 
 def check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool, report: Report

@@ -113,28 +113,26 @@ class Groups:
                              f"{self.lists}")
         return len(self.lists[0])
 
-    def _lookup(self, entry: Callable[[int, tuple[int, ...], int], Any]) -> Array:
-        """This example's row of a table of ``entry(number of the group, group, index in it)``."""
-        entries = {index: entry(number, group, k) for number, group in enumerate(self.lists)
+    def _lookup(self, entry: Callable[[tuple[int, ...], int], Any]) -> Array:
+        """This example's row of a table of ``entry(group, index in it)``."""
+        entries = {index: entry(group, k) for group in self.lists
                    for k, index in enumerate(group)}
         table = np.array([entries[index] for index in range(len(entries))], np.int32)
         return dynamic_index_in_dim(table, axis_index(self.name), 0, keepdims=False)
 
     def members(self) -> Array:
         """For each index along the axis, whether it is in this example's group."""
-        masks = np.array([[index in group for index in range(sum(map(len, self.lists)))]
-                          for group in self.lists])
-        return dynamic_index_in_dim(masks, self._lookup(lambda number, *_: number), 0,
-                                    keepdims=False)
+        indices = range(sum(map(len, self.lists)))
+        return self._lookup(lambda group, _: [index in group for index in indices])
 
     def index(self) -> Array:
         """The index of this example within its group."""
-        return self._lookup(lambda number, group, k: k)
+        return self._lookup(lambda _, k: k)
 
     def gather(self, x: Array) -> Array:
         """The values of this example's group, along a new first axis."""
         self.size  # noqa: B018  or else ValueError
-        return index_take(all_gather(x, self.name), (self._lookup(lambda _, group, k: group),),
+        return index_take(all_gather(x, self.name), (self._lookup(lambda group, _: group),),
                           (0,))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
 from minijax.primitives.axes import Outs, refuse
-from minijax.primitives.ad_util import (batch_to_front, broadcast_at, broadcast_to, each_part,
+from minijax.primitives.ad_util import (batch_to, broadcast_at, broadcast_to, each_part,
                                         filled, linear)
 from minijax.primitives.examples import anything, bits, integers, table
 from minijax.primitives.families import binary, elementwise, of_one_shape, per_argument, unary
@@ -174,7 +174,7 @@ def _batch_of_one_shape(*may_be_scalar: int) -> Any:
         scalar = [not x.ndim and i in may_be_scalar for i, x in enumerate(args)]
         if len({(x.ndim, d) for x, d, s in zip(args, dims, scalar, strict=True) if not s}) == 1:
             return [p.bind(*args)], [dims[1]]
-        operands = [x if s else batch_to_front(x, d, axis.size)
+        operands = [x if s else batch_to(x, d, 0, axis.size)
                     for x, d, s in zip(args, dims, scalar, strict=True)]
         shape = max((x.shape for x in operands), key=len)
         return [p.bind(*(x if x.ndim in (0, len(shape)) else broadcast_at(x, [0], shape)

@@ -274,12 +274,7 @@ def asin_and_acos(z: Pair) -> tuple[Pair, Pair]:
             Pair(where(unknown, np.nan, 2 * analytic.atan2(less.re, more.re)), -far))
 
 
-def asin(z: Pair) -> Pair:
-    return asin_and_acos(z)[0]
-
-
-def acos(z: Pair) -> Pair:
-    return asin_and_acos(z)[1]
+asin, acos = (lambda z, k=k: asin_and_acos(z)[k] for k in (0, 1))
 
 
 def acosh(z: Pair) -> Pair:

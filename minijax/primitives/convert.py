@@ -93,16 +93,13 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
         operand = value = core.as_value(core.stood_for(operand))
         if operand.dtype == dtype and operand.weak_type == weak_type:
             return operand
-        if dtypes.is_key(operand.dtype) or dtypes.is_key(dtype):
-            raise ValueError(f"Cannot convert_element_type from {dtype_name(operand.dtype)} to "
-                             f"{dtype_name(dtype)}")
         if isinstance(operand, ArrayImpl) and operand.is_literal:
             value = operand._buffer
     else:
         value = np.asarray(operand)  # it may be out of range for an array of its own type
-        if dtypes.is_key(dtype):
-            raise ValueError(f"Cannot convert_element_type from {value.dtype} to "
-                             f"{dtype_name(dtype)}")
+    if dtypes.is_key(value.dtype) or dtypes.is_key(dtype):
+        raise ValueError(f"Cannot convert_element_type from {dtype_name(value.dtype)} to "
+                         f"{dtype_name(dtype)}")
     if value.dtype.kind == "c" and dtype.kind in "biuf":
         errors.warn("Casting complex values to real discards the imaginary part",
                     np.exceptions.ComplexWarning)
@@ -269,21 +266,17 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 # ── Copies ───────────────────────────────────────────────────────────────────────────────────
 
-def _copying(name: str, **rules: Any) -> Primitive:
-    return elementwise(name, impl=lambda x: [x.copy()], abstract_eval=lambda x: [x],
-                       element=lambda s, x: x, may_produce_nan=False,
+def copying(name: str, **rules: Any) -> Primitive:
+    """A primitive whose result is its operand."""
+    rules = {"jvp": ad_util.linear(0), "transpose": ad_util.transposed(lambda ct, x, **_: ct),
+             "examples": examples.points((-2., 2.)), **rules}
+    return elementwise(name, impl=lambda x, **_: [x.copy()], abstract_eval=lambda x, **_: [x],
+                       element=lambda s, x, **_: x, may_produce_nan=False,
                        complex_parts=ad_util.each_part, **rules)
 
 
-copy_p = _copying(
-    "copy",
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(lambda ct, x: copy_p.bind(ct)),
-    examples=examples.points((-2., 2.)))
-
-stage_p = _copying(
-    "stage", jvp=ad_util.linear(0), transpose=ad_util.transposed(lambda ct, x: ct),
-    examples=examples.points((-2., 2.)))
+copy_p = copying("copy", transpose=ad_util.transposed(lambda ct, x: copy_p.bind(ct)))
+stage_p = copying("stage")
 
 
 def stage(x: Any, /) -> Array:
@@ -337,9 +330,10 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     return full(shape, 0, dtype)
 
 
-stop_gradient_p = _copying(
+stop_gradient_p = copying(
     "stop_gradient",
     jvp=constant_in_all,
+    transpose=slots.NOT_LINEAR,
     examples=lambda: [e for e in examples.points((-2., 2.))() if e.args[0].dtype != np.float64])
 
 

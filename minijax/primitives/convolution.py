@@ -330,7 +330,7 @@ def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDi
         out = conv_general_dilated_p.bind(lhs, _merge_axis(rhs, dims[1], rhs_spec[0]), **same,
                                           **counts)
         return [_split_axis(out, out_spec[1], axis.size)], [out_spec[1]]
-    lhs, rhs = (ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
+    lhs, rhs = (ad_util.batch_to(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True))
     kind = "batch_group_count" if batch_group_count > 1 else "feature_group_count"
     counts[kind] *= axis.size
     lhs = _merge_axis(lhs, 0, lhs_spec[kind == "feature_group_count"])

@@ -17,7 +17,7 @@ from minijax.primitives.algebra import add_p
 from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse, replaced,
                                      with_item)
 from minijax.primitives.comparison import lt_p, select_n_p
-from minijax.primitives.ad_util import (batch_to_front, broadcast_at, each_part, linear, repeated,
+from minijax.primitives.ad_util import (batch_to, broadcast_at, each_part, linear, repeated,
                                         transposed, zeros)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather_scatter import gather_p, scatter_p
@@ -242,7 +242,7 @@ def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list
 
 def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
     (x, update, *starts), (x_dim, update_dim, *start_dims) = args, dims
-    x, update = (batch_to_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
+    x, update = (batch_to(a, d, 0, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):
         return [dynamic_update_slice_p.bind(x, update, _first_place(starts), *starts)], [0]
     return scatter_p.rule("batch")(

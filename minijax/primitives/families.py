@@ -5,7 +5,6 @@ In JAX: the helpers `unop`, `naryop`, `defjvp`, `deflinear2`.
 """
 
 import functools
-import importlib
 import math
 import operator
 import sys
@@ -15,15 +14,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax import core
-from minijax.core import Array, ArrayImpl, ForPrimitive, Params, Primitive, ShapedArray, Zero
-from minijax.util.lazily import importing
+from minijax.core import (Array, ArrayImpl, Effect, ForPrimitive, Params, Primitive, ShapedArray,
+                          Zero, cannot)
+from minijax.util.lazily import later
 from minijax.primitives.axes import Outs
 from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_to
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy
-from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, by_formula, elementary,
-                                      elementwise_type, in_numpy, in_pairs, kind_name, pointwise,
-                                      wide)
+from minijax.primitives.slots import (FLOAT, INEXACT, NOT_LINEAR, NUMBER, Formula, by_formula,
+                                      elementary, elementwise_type, in_numpy, in_pairs, kind_name,
+                                      pointwise, wide)
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -145,6 +145,10 @@ def unary(name: str, meaning: str, *, derivative: Callable | None = None,
         name, meaning, "x: an array of a dtype", accepts, shows))
 
 
+# Of one float, by a formula that evaluation compiles.
+by_long_formula = functools.partial(unary, accepts=FLOAT, primitive_class=FormulaPrimitive)
+
+
 def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "", **slots: Any
            ) -> tuple[Primitive, Callable[[Any, Any], Any]]:
     """A primitive of two operands without parameters, and the function that applies it.
@@ -194,6 +198,14 @@ def documented(function: Callable, name: str, text: str, shows: str, raises: str
     return function
 
 
+def without_results(name: str, effect: Effect, **slots: Any) -> Primitive:
+    """A primitive that is there for its effect; it has no result that a law could test."""
+    return Primitive(
+        name, abstract_eval=lambda *_, **__: [], effects=lambda **_: frozenset([effect]),
+        transpose=cannot("it has no result, and so no cotangent"), examples=list,
+        multiple_results=True, **slots)
+
+
 # ── Rules by hand-written loops, and by programs of other primitives ─────────────────────────
 
 def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
@@ -201,10 +213,7 @@ def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
 
     `anywhere`: outputs are objects that store elements, and need not be whole buffers.
     """
-    def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
-        with importing:
-            f = getattr(importlib.import_module("minijax.compiler.kernels"), name)
-        f(b, outputs, operands, **params)
+    rule = later("minijax.compiler.kernels", name)
     rule.anywhere = anywhere  # type: ignore[attr-defined]
     return rule
 

@@ -130,10 +130,6 @@ def _half(x: ShapedArray) -> list[ShapedArray]:
     return [x.update(shape=(*x.shape[:-1], x.shape[-1] // 2 + 1))] * 2
 
 
-def _double(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
-    return [x.update(shape=(*x.shape[:-1], 2 * x.shape[-1] - 2))]
-
-
 def _numbers(shape: Iterable[int], start: int = -2) -> np.ndarray:
     return spaced(start, start + 4, tuple(shape), np.float32)
 
@@ -150,7 +146,8 @@ of_real_p = _of_parts(  # the first half of the transform of the last axis, of a
     batch=ad_util.batch_in_front(), sharding=layout("stacked", rank=1),
     examples=lambda: [Example((_numbers(shape),)) for shape in ((2,), (2, 12), (3, 8))])
 to_real_p = _of_parts(  # the inverse, times the length
-    "to_real", _double, batch=ad_util.batch_in_front(), sharding=layout("stacked", rank=1),
+    "to_real", lambda x, y: [x.update(shape=(*x.shape[:-1], 2 * x.shape[-1] - 2))],
+    batch=ad_util.batch_in_front(), sharding=layout("stacked", rank=1),
     impl=lambda x, y: [(np.fft.irfft(x + 1j * y) * (2 * x.shape[-1] - 2)).astype(x.dtype)],
     examples=lambda: [Example((_numbers(shape), _numbers(shape, -1)))
                       for shape in ((2,), (2, 7), (3, 5))])

@@ -185,16 +185,14 @@ def zeta(x: Any, q: Any) -> Array:
     return zeta_p.bind(x, q)
 
 
-digamma_p, digamma = families.unary(
-    "digamma", "The derivative of the logarithm of the gamma function.", accepts=FLOAT,
-    primitive_class=families.FormulaPrimitive,
+digamma_p, digamma = families.by_long_formula(
+    "digamma", "The derivative of the logarithm of the gamma function.",
     derivative=lambda t, y, x: algebra.mul(t, polygamma(1, x)),
     element=wide(infix(_digamma)),
     examples=examples.points((.5, 3.)))
 
-lgamma_p, lgamma = families.unary(
-    "lgamma", "The logarithm of the absolute value of the gamma function.", accepts=FLOAT,
-    primitive_class=families.FormulaPrimitive,
+lgamma_p, lgamma = families.by_long_formula(
+    "lgamma", "The logarithm of the absolute value of the gamma function.",
     derivative=lambda t, y, x: algebra.mul(t, digamma(x)),
     element=wide(infix(_lgamma)),
     examples=examples.points((.5, 3.)))

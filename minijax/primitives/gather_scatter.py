@@ -16,7 +16,7 @@ from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedAr
 from minijax.primitives.algebra import add, div_p, extremum, mul_p, neg_p
 from minijax.primitives.axes import Index, Outs, Shape, as_dims, canonical_shape, without
 from minijax.primitives import comparison, convert, families, slots
-from minijax.primitives.ad_util import (batch_to_front, each_part, filled, instantiate, linear,
+from minijax.primitives.ad_util import (batch_to, each_part, filled, instantiate, linear,
                                         move_axis, transposed, zeros)
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.joining import stack
@@ -190,7 +190,7 @@ def _impl(write: Write) -> Callable[..., list]:
 @ForPrimitive
 def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
                    dimension_numbers: Numbers, **params: Any) -> Outs:
-    x, updates = (batch_to_front(args[k], dims[k], axis.size) for k in (0, 2))
+    x, updates = (batch_to(args[k], dims[k], 0, axis.size) for k in (0, 2))
     indices = args[1] if dims[1] is None else move_axis(args[1], dims[1], 0)
     dnums = batched_numbers(dimension_numbers, True, dims[1] is not None)
     return [p.bind(x, indices, updates, dimension_numbers=dnums, **params)], [0]

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined
+from minijax.core import Array, Primitive, ShapedArray, Undefined
 from minijax.primitives import ad_util, slots
-from minijax.primitives.axes import (Index, Outs, Shape, as_dims, canonical_axis, refuse, replaced,
+from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, refuse, replaced,
                                      with_item, without)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze_p
@@ -167,16 +167,14 @@ def _untile(ct: Array, x: ShapedArray, reps: tuple[int, ...]) -> Array:
                                      axes=tuple(range(0, 2 * x.ndim, 2)))
 
 
-def _batch_tile(axis: Axis, args: list, dims: list, reps: tuple[int, ...]) -> Outs:
-    return [tile_p.bind(*args, reps=with_item(reps, dims[0], 1))], dims
-
-
 tile_p = ad_util.rearrangement(
     "tile",
     impl=lambda x, reps: np.tile(x, reps),
     shape=_tile_shape,
     transpose=_untile,
-    batch=_batch_tile, sharding=slots.layout("tile"),
+    batch=lambda axis, args, dims, reps: (
+        [tile_p.bind(*args, reps=with_item(reps, dims[0], 1))], dims),
+    sharding=slots.layout("tile"),
     source=lambda s, index, x, reps: x(tuple(
         i if times == 1 else s.rem(i, n)
         for i, n, times in zip(index, x.shape, reps, strict=True))),

@@ -11,19 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Primitive, ShapedArray, as_value, cannot
+from minijax.core import Array, Primitive, as_value, cannot
 from minijax.primitives.algebra import complex, conj, imag, real
 from minijax.primitives.comparison import select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.ad_util import batch_in_front, filled
-from minijax.primitives.examples import Examples
+from minijax.primitives.ad_util import filled
 from minijax.primitives.families import constant_in_all
 from minijax.primitives.gather_scatter import take_along_axis
-from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, matmul,
-                                       matrix_transpose, nonsingular, symmetric)
+from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, factorization,
+                                       matmul, matrix_transpose, nonsingular, symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.rounding import abs
-from minijax.primitives.slots import LEFT_TO_NUMPY, layout
 from minijax.primitives.eigh_svd import as_row, diagonal_of, inverse_gaps, qr_p
 
 Types = list[tuple[tuple[int, ...], Any]]
@@ -32,9 +30,8 @@ Types = list[tuple[tuple[int, ...], Any]]
 # ── The family ───────────────────────────────────────────────────────────────────────────────
 
 def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Callable[..., Types],
-            *, square: bool = True, iterates: bool = False, jvp: Any, examples: Examples
-            ) -> Primitive:
-    """A primitive that applies a Python function to every matrix of a stack.
+            *, square: bool = True, iterates: bool = False, **slots: Any) -> Primitive:
+    """A factorization that applies a Python function to every matrix of a stack.
 
     Args:
       compute: ``(matrix, **params)``, in NumPy.
@@ -42,12 +39,6 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
       iterates: whether it may fail to converge; its results are then nan, as they are for a
         matrix with an element that is not finite.
     """
-    def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
-        check_matrix(name, x, square)
-        *stack, m, n = x.shape
-        return [x.update(shape=(*stack, *shape), dtype=np.dtype(dtype))
-                for shape, dtype in types(m, n, x.dtype, **params)]
-
     def impl(x: np.ndarray, **params: Any) -> list[np.ndarray]:
         *stack, m, n = x.shape
         outs = [np.zeros((*stack, *shape), dtype)
@@ -66,13 +57,9 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
                 out[place] = result
         return outs
 
-    return Primitive(
-        name, multiple_results=True, impl=impl, abstract_eval=abstract_eval, jvp=jvp,
-        transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
-        loop=lambda b, outs, operands, **params: b.host_call(
-            functools.partial(impl, **params), operands, outs),
-        complex_loop=LEFT_TO_NUMPY, may_produce_nan=True, examples=examples,
-        sharding=layout("stacked"))
+    return factorization(
+        name, impl=impl, square=square, loop=lambda b, outs, operands, **params: b.host_call(
+            functools.partial(impl, **params), operands, outs), **slots)
 
 
 def _lapack(routine: str, x: np.ndarray, **options: Any) -> Sequence[np.ndarray]:
@@ -293,10 +280,6 @@ def hessenberg(a: Any) -> list[Array]:
     return hessenberg_p.bind(a)
 
 
-def _tridiagonal(x: np.ndarray, *, lower: bool) -> Sequence[np.ndarray]:
-    return _lapack("hetrd" if np.iscomplexobj(x) else "sytrd", x, lower=lower)
-
-
 def _tridiagonal_types(m: int, n: int, dtype: Any, *, lower: bool) -> Types:
     real = np.finfo(dtype).dtype
     rest = (max(n - 1, 0),)
@@ -305,7 +288,7 @@ def _tridiagonal_types(m: int, n: int, dtype: Any, *, lower: bool) -> Types:
 
 tridiagonal_p = on_host(
     "tridiagonal",
-    _tridiagonal,
+    lambda x, lower: _lapack("hetrd" if np.iscomplexobj(x) else "sytrd", x, lower=lower),
     _tridiagonal_types,
     jvp=_no_derivative("tridiagonal"),
     examples=lambda: examples_of_matrices(

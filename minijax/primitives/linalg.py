@@ -19,7 +19,7 @@ from minijax.primitives.algebra import conj, is_complex
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import (add_cotangents, batch_in_front, broadcast_at, filled,
                                         move_axis, transposed)
-from minijax.primitives.examples import Examples, table
+from minijax.primitives.examples import table
 from minijax.primitives.families import kernel
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
 from minijax.primitives.slots import (INEXACT, LEFT_TO_NUMPY, check_dtypes, check_same_dtypes,
@@ -90,16 +90,16 @@ def identity_like(x: Array) -> Array:
 
 # ── The family ───────────────────────────────────────────────────────────────────────────────
 
-def factorization(name: str, *, impl: Callable[..., list], square: bool = False, jvp: Any,
-                  library: Callable[..., None], examples: Examples, multiple_results: bool = True,
-                  complex_loop: Any = LEFT_TO_NUMPY) -> Primitive:
+def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
+                  multiple_results: bool = True, complex_loop: Any = LEFT_TO_NUMPY, **slots: Any
+                  ) -> Primitive:
     """A primitive that takes matrices, or stacks of them, to their factors.
 
     Args:
       impl: the meaning; of an empty stack it also says what types the factors have.
       square: whether rows and columns must be as many.
-      library: the calls of LAPACK.
       complex_loop: as of `Primitive`.
+      slots: the derivative, the calls of LAPACK, and the examples.
     """
     def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
         check_matrix(name, x, square)
@@ -108,10 +108,9 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
                 for factor in impl(np.empty((0, m, n), x.dtype), **params)]
 
     return Primitive(
-        name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval, jvp=jvp,
+        name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval,
         transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
-        library=library, complex_loop=complex_loop, may_produce_nan=True, examples=examples,
-        sharding=layout("stacked"))
+        complex_loop=complex_loop, may_produce_nan=True, sharding=layout("stacked"), **slots)
 
 
 def factored(tangent_rule: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:

@@ -85,13 +85,9 @@ def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
     raise unbound_axis(axis_name)
 
 
-def varies_as_before(vma: frozenset, names: Sequence) -> frozenset:
-    return vma
-
-
 def collective(name: str, *, type_of: Callable[..., ShapedArray], transpose: Any, batch: Any,
                jvp: Any = LINEAR, may_produce_nan: bool = False,
-               vma: Callable[[frozenset, Sequence], frozenset] = varies_as_before,
+               vma: Callable[[frozenset, Sequence], frozenset] = lambda vma, names: vma,
                printed: Callable[..., Params] | None = None) -> Primitive:
     """A primitive along named axes, which only a `vmap` that names the axes can evaluate.
 

@@ -20,8 +20,8 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
-from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, in_numpy,
-                                      in_pairs, numpy_scalars, real_dtype, wide)
+from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, in_pairs,
+                                      numpy_scalars, real_dtype, wide)
 
 # ── Sign and absolute value ──────────────────────────────────────────────────────────────────
 
@@ -104,16 +104,8 @@ def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:
     return whole + where(away, copysign(x.const(1), x), copysign(x.const(0), x))
 
 
-def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> np.ndarray:
-    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
-        return np.rint(x)
-    zero, half = np.array([0, .5], x.dtype)
-    return np.trunc(x + np.copysign(np.nextafter(half, zero), x))
-
-
 round_p = elementwise(
     "round",
-    impl=in_numpy(_rounded_by_numpy),
     accepts=[FLOAT], may_produce_nan=False,
     element=wide(infix(_rounded)),
     examples=each_with(points((.1, .4)), *({"rounding_method": m} for m in RoundingMethod)))

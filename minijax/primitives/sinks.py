@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax import tree_util
-from minijax.core import Array, Axis, Effect, Primitive, Zero, cannot
-from minijax.primitives.axes import Dim, Outs
+from minijax.core import Array, Effect, Zero
+from minijax.primitives.axes import Outs
+from minijax.primitives.families import without_results
 
 
 class NoDCEEffect(Effect):
     """A value counts as used: dead code elimination keeps the equation and those it needs."""
-
-    def __repr__(self) -> str:
-        return "NoDCE"
 
 
 no_dce_effect = NoDCEEffect()
@@ -28,23 +26,13 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> Ou
     return [], []
 
 
-def _batch(axis: Axis, args: Sequence[Array], dims: Sequence[Dim], **params: Any) -> Outs:
-    dce_sink_p.bind(*args, **params)
-    return [], []
-
-
-dce_sink_p = Primitive(
-    "dce_sink",
+dce_sink_p = without_results(
+    "dce_sink", no_dce_effect,
     impl=lambda *_, **__: [],
-    abstract_eval=lambda *_, **__: [],
     jvp=_jvp,
-    transpose=cannot("it has no result, and so no cotangent"),
-    batch=_batch,
+    batch=lambda axis, args, dims, **params: (dce_sink_p.bind(*args, **params), []),
     loop=lambda b, outs, operands, **_: None,
-    effects=lambda **_: frozenset([no_dce_effect]),
-    handles_keys=True,
-    examples=list,  # it has no result that a law could test
-    multiple_results=True)
+    handles_keys=True)
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:

@@ -205,7 +205,7 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
     if dims[1] is None:
         config = with_item(padding_config, dims[0], (0, 0, 0))
         return [pad_p.bind(x, value, padding_config=config)], [dims[0]]
-    x = ad_util.batch_to_front(x, dims[0], axis.size)
+    x = ad_util.batch_to(x, dims[0], 0, axis.size)
     config = ((0, 0, 0), *padding_config)
     inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
                         padding_config=config)

@@ -6,7 +6,6 @@ In JAX: the helpers of `jax/_src/lax/lax.py`, such as `naryop_dtype_rule`.
 
 import functools
 import contextlib
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import ShapedArray, cannot, dtype_name
 from minijax.dtypes import computed_in, is_narrow
-from minijax.util.lazily import importing, later
+from minijax.util.lazily import later
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
 
@@ -58,10 +57,8 @@ def by_formula(f: Formula) -> Callable[..., list]:
     return lambda *arrays, **params: [computed(numpy_scalars(), *arrays, **params)]
 
 
-@functools.cache
-def numpy_scalars() -> Any:
-    with importing:
-        return importlib.import_module("minijax.compiler.scalars").NumpyScalars()
+# The builder that runs scalar operations on NumPy arrays.
+numpy_scalars = functools.cache(later("minijax.compiler.scalars", "NumpyScalars"))
 
 
 def wide(formula: Formula) -> Formula:

@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray
 from minijax.primitives import comparison, ad_util, sort
 from minijax.primitives.axes import Axes, Index, Outs, Shape, refuse, with_item
-from minijax.primitives.examples import grid, table
+from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
@@ -227,7 +227,7 @@ def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
 
 @ForPrimitive
 def _batch_pooled(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
-    args = [ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    args = [ad_util.batch_to(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
     more = {name: ((0, 0) if name == "padding" else 1, *sizes) if isinstance(sizes, tuple)
             else sizes for name, sizes in params.items()}
     return [p.bind(*args, **more)], [0]
@@ -400,25 +400,22 @@ def _selected_examples(scatter: bool) -> list[Example]:
     return cases
 
 
-select_and_gather_add_p = Primitive(
-    "select_and_gather_add",
-    impl=by_program(_gather_program),
-    abstract_eval=_pooled_type("select_and_gather_add", ORDERED),
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(_gather_cotangent),
-    batch=_batch_pooled,
-    program=_gather_program,
-    examples=lambda: _selected_examples(False))
+def _selecting(name: str, program: Callable[..., Array], abstract_eval: Callable[..., list],
+               cotangent: Callable[..., Array], examples: Examples) -> Primitive:
+    """A primitive of two arrays, linear in the first; the second decides which elements count."""
+    return Primitive(
+        name, impl=by_program(program), program=program, abstract_eval=abstract_eval,
+        jvp=ad_util.linear(0), transpose=ad_util.transposed(cotangent), batch=_batch_pooled,
+        examples=examples)
 
-select_and_scatter_add_p = Primitive(
-    "select_and_scatter_add",
-    impl=by_program(_scatter_program),
-    abstract_eval=_scatter_type,
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(_scatter_cotangent),
-    batch=_batch_pooled,
-    program=_scatter_program,
-    examples=lambda: _selected_examples(True))
+
+select_and_gather_add_p = _selecting(
+    "select_and_gather_add", _gather_program, _pooled_type("select_and_gather_add", ORDERED),
+    _gather_cotangent, lambda: _selected_examples(False))
+
+select_and_scatter_add_p = _selecting(
+    "select_and_scatter_add", _scatter_program, _scatter_type, _scatter_cotangent,
+    lambda: _selected_examples(True))
 
 
 def _extremum(name: str, op: str, select_prim: Primitive, identity: Callable[[Any], Any]

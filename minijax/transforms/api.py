@@ -16,9 +16,10 @@ from minijax.transforms.gradients import Argnums, as_chosen, by_argnums
 from minijax.transforms.arguments import as_tuple, check_function, flattened
 from minijax.transforms.jit import jit
 from minijax.transforms.array_refs import Ref
-from minijax.transforms.discharge import check_distinct, has_refs
+from minijax.transforms.discharge import check_distinct, has_refs, of_values
 from minijax.core.vmap import Dim, vmap_flat
 from minijax.primitives.ad_util import batch_to, reduce_sum_p
+from minijax.primitives.axes import canonical_axis
 
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────
 
@@ -95,21 +96,13 @@ def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: A
     dims = tree_util.flatten_axes("vmap in_axes", tree.children()[0], in_axes)
     dims += [0] * (len(leaves) - len(dims))
     check_distinct(leaves, source_info.describe(fun, args, kwargs, "vmap"))
-    shared = [type(x) is Ref and d is None for x, d in zip(leaves, dims, strict=True)]
-    whole, mapped_leaves = jaxpr.partition_list(leaves, shared)[::-1]
-    own_dims = jaxpr.partition_list(dims, shared)[False]
-    mapped = [i for i, x in enumerate(mapped_leaves) if type(x) is Ref]
-
-    def of_values(values: list) -> tuple[Any, list]:
-        inner = {i: Ref(values[i]) for i in mapped}
-        own = [inner.get(i, x) for i, x in enumerate(values)]
-        args, kwargs = tree_util.tree_unflatten(tree, jaxpr.merge_lists((own, whole), shared))
-        return fun(*args, **kwargs), [ref.read() for ref in inner.values()]
-    values = [x.read() if type(x) is Ref else x for x in mapped_leaves]
-    result, new = map_axes("vmap", of_values, (values,), {}, (own_dims,),
-                           (out_axes, [own_dims[i] for i in mapped]), axis_name, axis_size)
+    mapped = [i for i, x in enumerate(leaves) if type(x) is Ref and dims[i] is not None]
+    args, kwargs = tree_util.tree_unflatten(
+        tree, [x.read() if i in mapped else x for i, x in enumerate(leaves)])
+    result, new = map_axes("vmap", tracebacks.wraps(fun)(of_values(fun, mapped)), args, kwargs,
+                           in_axes, (out_axes, [dims[i] for i in mapped]), axis_name, axis_size)
     for i, value in zip(mapped, new, strict=True):
-        mapped_leaves[i].write(value)
+        leaves[i].write(value)
     return result
 
 
@@ -214,10 +207,7 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
 
 
 def _moved_out(x: Array, dim: Dim, axis: int, size: int) -> Array:
-    ndim = x.ndim + (dim is None)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return batch_to(x, dim, axis % ndim, size)
+    return batch_to(x, dim, canonical_axis(axis, x.ndim + (dim is None)), size)
 
 
 # ── Programs and types ───────────────────────────────────────────────────────────────────────

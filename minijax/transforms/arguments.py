@@ -250,9 +250,8 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
 @jaxpr.cached_on_jaxpr
 def used_leaves(closed: jaxpr.ClosedJaxpr) -> list[int]:
     """The positions of the leaves that results, or effects, of the program depend on."""
-    live = dce.without_dead_equations(closed).jaxpr
-    used = {v for eqn in live.eqns for v in eqn.invars} | {*live.outvars}
-    return [i for i, v in enumerate(closed.jaxpr.invars) if v in used]
+    live = dce.without_dead_equations(closed)
+    return [i for i, is_used in enumerate(dce.used_inputs(live)) if is_used]
 
 
 _TWICE = {

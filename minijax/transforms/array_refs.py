@@ -55,12 +55,7 @@ class Ref:
 
     def is_open(self) -> bool:
         """Whether the trace of its creation is active."""
-        return any(trace.level is self._home.level
-                   for trace in core.current_trace.get().ancestry())
-
-    def _is_of_program(self) -> bool:
-        """Whether it was made while a program is traced: what is written then is not weak."""
-        return any(type(trace) is DynamicJaxprTrace for trace in self._home.ancestry())
+        return core.current_trace.get().is_open(self._home.level)  # type: ignore[arg-type]
 
     def read(self) -> Array:
         """The whole value."""
@@ -80,7 +75,7 @@ class Ref:
         self.read()
         while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
             value = self._without_level(value)
-        is_weak = self.inner_aval.weak_type and not self._is_of_program()
+        is_weak = self.inner_aval.weak_type and not _is_staging(self._home)
         self._value, self._is_written = converted(value, self.inner_aval.dtype, is_weak), True
 
     def add(self, value: Array) -> None:
@@ -225,6 +220,11 @@ def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:
                          f"{old.shape}. Value shape: {new.shape}. ")
 
 
+def _is_staging(trace: core.Trace) -> bool:
+    """Whether a program is traced: values that are written there are not weak."""
+    return any(type(outer) is DynamicJaxprTrace for outer in trace.ancestry())
+
+
 def _is_whole(idx: Any) -> bool:
     return idx is None or idx is Ellipsis or isinstance(idx, tuple) and idx == ()
 
@@ -244,8 +244,7 @@ def _check_index(ref: Ref, idx: Any) -> None:
             raise IndexError("Too many indices: a reference is not indexed with a mask; index its "
                              "value, ref[...].")
     # in a program JAX converts indices to numbers, without their sizes
-    is_evaluated = not any(type(trace) is DynamicJaxprTrace
-                           for trace in core.current_trace.get().ancestry())
+    is_evaluated = not _is_staging(core.current_trace.get())
     rest = next((k for k, x in enumerate(places) if x is Ellipsis), len(places))
     before, after = places[:rest], places[rest + 1:]
     for place, size in [*zip(before, ref.shape, strict=False),

@@ -111,17 +111,11 @@ def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
     return pure
 
 
-def carry(error: NotCarriedError, refs: list[Ref]) -> None:
+def carry(error: NotCarriedError, refs: list[Ref]) -> list[Ref]:
     """Add the reference to those that an operation carries, or raise the error again."""
     if any(error.ref is ref for ref in refs) or not error.ref.is_open():
         raise error  # an enclosing operation must carry it first, or the failed function made it
     refs.append(error.ref)
-
-
-def carried_first(error: NotCarriedError) -> list[Ref]:
-    """The references that an operation carries after an error of `carry`."""
-    refs: list[Ref] = []
-    carry(error, refs)
     return refs
 
 
@@ -177,17 +171,17 @@ class DischargedJit:
         indices = tuple(i for i, x in enumerate(leaves) if core.is_ref(x))
         refs = [leaves[i] for i in indices]
         if indices not in self._of_arguments:
-            self._of_arguments[indices] = self._jit(_of_values(self.jitted._fun, indices))
-        of_values = self._of_arguments[indices]
+            self._of_arguments[indices] = self._jit(of_values(self.jitted._fun, indices))
+        jitted = self._of_arguments[indices]
         args, kwargs = tree_util.tree_unflatten(tree, leaves)
         values = tree_util.tree_unflatten(
             tree, [x.read() if core.is_ref(x) else x for x in leaves])
         with passed(leaves, source_info.describe(self.jitted._fun, args, kwargs, "jit")):
-            captured = of_values._discharged.captured if of_values._discharged else ()
+            captured = jitted._discharged.captured if jitted._discharged else ()
             for ref in refs:
                 if any(ref is other for other in captured):
                     raise ValueError(ref.passed_as)
-            result, new_values = of_values(*values[0], **values[1])
+            result, new_values = jitted(*values[0], **values[1])
         for ref, value in zip(refs, new_values, strict=True):
             ref.write(value)
         return result
@@ -205,7 +199,7 @@ class DischargedJit:
         return self.jitted.with_function(fun, shift)
 
 
-def _of_values(fun: Callable, indices: Sequence[int]) -> Callable[..., tuple[Any, list]]:
+def of_values(fun: Callable, indices: Sequence[int]) -> Callable[..., tuple[Any, list]]:
     """A function of references at some leaves as a function of values that returns the new ones."""
     def pure(*args: Any, **kwargs: Any) -> tuple[Any, list]:
         leaves, tree = tree_util.tree_flatten((args, kwargs))

@@ -218,9 +218,7 @@ class JitFunction:
     def _discharge(self) -> Any:
         """The function of the values of its references, passed or closed over."""
         if self._discharged is None:
-            with lazily.importing:
-                from minijax.transforms.discharge import DischargedJit
-            self._discharged = DischargedJit(self)
+            self._discharged = lazily.later("minijax.transforms.discharge", "DischargedJit")(self)
         return self._discharged
 
     def with_function(self, fun: Callable, shift: int = 0) -> JitFunction:
@@ -425,9 +423,7 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
                          f"{both} appear in both static_argnames and donate_argnames")
     placement = shardings = None
     if device is not None or backend is not None:
-        with lazily.importing:
-            from minijax.placement.eager_dispatch import named
-        placement = named(device or backend)
+        placement = lazily.later("minijax.placement.eager_dispatch", "named")(device or backend)
     if not (in_shardings is UNSPECIFIED and out_shardings is UNSPECIFIED):
         with lazily.importing:
             from minijax.placement.jit_shardings import JitShardings

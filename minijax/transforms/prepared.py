@@ -94,9 +94,7 @@ def _next(program: Any, fun: Callable[..., Any], args: tuple, kwargs: dict[str, 
         return False
     if not prepared_calls.value or core.base_trace.checks or core.base_trace.call_checks:
         return ()
-    with lazily.importing:
-        from minijax.transforms.recording import recorded
-    run = recorded(fun, args, kwargs)
+    run = lazily.later("minijax.transforms.recording", "recorded")(fun, args, kwargs)
     if run is None:
         return ()
     context = contextvars.Context()

@@ -84,7 +84,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
         core.current_trace.set(behind)
 
 
-class named_scope(contextlib.ContextDecorator):
+class named_scope(contextlib.ContextDecorator, contextlib.nullcontext):
     """A context, or a decorator, with a name for readers of programs.
 
     JAX: shows it in profiles and in what its compiler writes down.
@@ -102,13 +102,8 @@ class named_scope(contextlib.ContextDecorator):
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise TypeError(f"named_scope name argument must be a string, got {name}")
+        super().__init__(self)
         self.name = name
-
-    def __enter__(self) -> "named_scope":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        """Exceptions propagate."""
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
@@ -118,9 +113,4 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     3
     """
     scope = named_scope(name or str(getattr(fun, "__name__", "function")))
-
-    @wraps(fun)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        with scope:
-            return fun(*args, **kwargs)
-    return called
+    return wraps(fun)(scope(fun))

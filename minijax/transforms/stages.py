@@ -32,9 +32,8 @@ class ShapeDtypeStruct(core.Typed):
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None,
                  weak_type: bool = False):
         if sharding is not None:
-            with lazily.importing:
-                from minijax.placement.named_sharding import sharding_of_struct
-            sharding = sharding_of_struct(sharding)
+            sharding = lazily.later(
+                "minijax.placement.named_sharding", "sharding_of_struct")(sharding)
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.struct, self.sharding = core.ShapedArray(tuple(shape), dtype, weak_type), sharding

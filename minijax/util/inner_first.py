@@ -27,16 +27,10 @@ class Derivation(BaseException):
         return self.begun <= PER_PROGRAM * self.count_inner()
 
 
-class Waiting(list[Derivation]):
-    """A stack of derivations; each needs the one pushed after it."""
-
-    def __init__(self, first: Derivation, depth: int):
-        super().__init__([first])
-        self.depth = depth
-
-
-_waiting: contextvars.ContextVar[Waiting | None] = contextvars.ContextVar(
-    "minijax_waiting", default=None)
+# How many derivations run inside each other, and the innermost one's stack of those that wait: each
+# needs the one pushed after it.
+_waiting: contextvars.ContextVar[tuple[int, list[Derivation]]] = contextvars.ContextVar(
+    "minijax_waiting", default=(0, []))
 
 
 def inner_first(make: Callable[[], Any], count_inner: Callable[[], int]) -> Any:
@@ -49,14 +43,13 @@ def inner_first(make: Callable[[], Any], count_inner: Callable[[], int]) -> Any:
       make: computes and keeps the result.
       count_inner: how many programs are inside.
     """
-    outer = _waiting.get()
-    depth = outer.depth + 1 if outer else 1
-    if outer and depth > NESTED and outer[-1].may_begin_again():
+    depth, before = outer = _waiting.get()
+    if depth and depth >= NESTED and before[-1].may_begin_again():
         # under the trace and the flags of the outer one
         raise Derivation(functools.partial(contextvars.copy_context().run, make), count_inner)
-    waiting = Waiting(Derivation(make, count_inner), depth)
+    waiting = [Derivation(make, count_inner)]
     try:
-        _waiting.set(waiting)
+        _waiting.set((depth + 1, waiting))
         while True:
             try:
                 result = waiting[-1].make()

@@ -453,44 +453,26 @@ def deeper(above: Sequence[tuple[Any, ...]]) -> int:
 def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None, takes_path: bool
                       ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """The same, with the path of each leaf."""
-    leaves: list[tuple[KeyPath, Any]] = []
-    nodes: list[Node | None] = []
-    path: list[KeyEntry] = []  # the keys of the nodes around, the root excepted
-    above: list[tuple[Any, Iterator[tuple[KeyEntry, Any]], Any]] = []
-    stops, limit, known_kind = stopping(is_leaf, takes_path), _DEEP, kinds.get
-    rest: Iterator[tuple[KeyEntry, Any]] = iter(((None, tree),))
-    node = None
-    while True:
-        for key, x in rest:
-            kind = known_kind(type(x))
-            if kind is None and isinstance(x, tuple):
-                kind = kind_of(x)
-            if kind is None or is_leaf is not None:
-                here = (*path, key) if above else ()
-                if stops(here, x) or kind is None:
-                    leaves.append((here, x))
-                    nodes.append(None)
-                    continue
-            children, data = (x, None) if kind is LIST or kind is TUPLE else kind.flatten(x)
-            count = len(children)
-            keys = kind.keys(x, data, count)
-            if kind is SUBSTITUTE:
-                kind = x.kind
-            inner = kind.node(count, data)
-            if count:
-                path += [key] if above else []
-                above.append((x, rest, node))
-                rest, node = zip(keys, children, strict=True), inner
-                if len(above) == limit:
-                    limit = deeper(above)
-                break
-            nodes.append(inner)
-        else:
-            if not above:
-                return leaves, PyTreeDef(tuple(nodes), len(leaves))
-            nodes.append(node)
-            del path[-1:]
-            _, rest, node = above.pop()
+    paths: list[KeyPath] = []
+    path: list[KeyEntry] = []  # of the node that `flatten` looks at
+    ahead: list[tuple[int, KeyEntry]] = [(0, None)]  # the depth and the key of those that follow
+    stops = stopping(is_leaf, takes_path)
+
+    def is_leaf_there(x: Any) -> bool:
+        depth, key = ahead.pop()
+        path[depth - 1:] = [key] if depth else []
+        kind = kind_of(x)
+        if kind is None or is_leaf is not None:
+            here = tuple(path)
+            if stops(here, x) or kind is None:
+                paths.append(here)
+                return True
+        pairs, _ = children_with_keys(kind, x)
+        ahead.extend((depth + 1, key) for key, _ in reversed(pairs))
+        return False
+
+    leaves, treedef = flatten(tree, is_leaf_there)
+    return list(zip(paths, leaves, strict=True)), treedef
 
 
 def _children_like(kind: Kind, count: int, expected: Any, tree: Any) -> Sequence[Any]:

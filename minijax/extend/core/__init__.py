@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import jaxpr as jaxprs, Effect, Primitive, ShapedArray
+from minijax.core import dce, jaxpr as jaxprs, Effect, Primitive, ShapedArray
 from minijax.errors import InconclusiveDimensionOperation, JaxprTypeError
 from minijax.core.vmap import with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
@@ -67,7 +67,7 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
     opened = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars), outvars=tuple(
         jaxprs.partition_list(jaxpr.outvars, used)[True]))
     live = remat.dce_jaxpr(ClosedJaxpr(opened)).jaxpr
-    read = remat.used_inputs(ClosedJaxpr(live))[len(jaxpr.constvars):]
+    read = dce.used_inputs(ClosedJaxpr(live))[len(jaxpr.constvars):]
     flags = [used or keep for used, keep in zip(read, kept, strict=True)]
     return live.replace(constvars=jaxpr.constvars, invars=tuple(
         jaxprs.partition_list(jaxpr.invars, flags)[True])), flags
