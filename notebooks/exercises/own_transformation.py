@@ -259,7 +259,8 @@ def grade_outside(outside: Callable) -> None:
                 "\nrounding alone is no violation" if "rounded" in wrong else ""))
             continue
         expect(x is not None, f"for {inputs} there is such a number, and yours is None\n"
-               "how many numbers between the ends do you try, and where?"
+               "how many numbers between the ends do you try, and where? Is f of each compared "
+               "with both of its bounds?"
                + "\na comparison with nan is False" * ("nan" in wrong))
         a, b = bounds(f)(low, high)
         expect(not a <= f(jnp.float32(x)) <= b, f"for {inputs} yours is {shown(x)}, and f of it, "

@@ -104,6 +104,13 @@ def grade_compared(compared: Callable) -> None:
         expect(apart < 0.05 or name != "a machine that gets slower", message + "while one is "
                "measured, the machine changes: both must feel it, so let them take turns")
         expect(apart < 0.05, message + "a few slow calls must not matter: compare medians")
+    machine = _Machine(lambda call: 1.0)
+    turns = [itertools.cycle(times) for times in ([3.0, 1.0, 2.0], [1.0, 2.0, 3.0])]
+    ratio = compared(*(lambda turn=turn: machine.program(next(turn))() for turn in turns),
+                     machine.clock, 21)
+    expect(ratio == 1.0, "for programs that take 3, 1, 2, 3, 1, 2 … and 1, 2, 3, 1, 2, 3 … the "
+           f"medians are 2 and 2, and their ratio is 1, and yours is {ratio:.3g}: the two medians "
+           "are compared, not the calls in pairs")
 
 
 _COMPARED = """
@@ -128,7 +135,8 @@ exercise("compared", chapter=CHAPTER, grade=grade_compared, solution=_compared()
          wrong=[(_compared(order=_ROWS), "take turns"),
                 (_compared(result="np.median(times[0]) / np.median(times[1])"), "other way round"),
                 (_compared(result="np.mean(times[1]) / np.mean(times[0])"), "compare medians"),
-                (_compared(result="sum(times[1]) / sum(times[0])"), "compare medians")])
+                (_compared(result="sum(times[1]) / sum(times[0])"), "compare medians"),
+                (_compared(result="np.median(np.divide(times[1], times[0]))"), "not the calls in")])
 
 
 # -- false_alarm -----------------------------------------------------------------------------------
