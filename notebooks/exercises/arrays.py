@@ -202,6 +202,9 @@ SHIRTS = {"S": ["M"], "M": ["L", "M-long"], "L": ["L-long"], "M-long": ["L-long"
 DETOUR = {"a": ["b", "c"], "b": ["w", "z"], "c": ["z"], "w": ["y"], "z": ["y"], "y": []}
 # From a there are fewer steps to t than to m, which is where a and b meet.
 SHORT_CUT = {"a": ["s", "p"], "s": ["t"], "p": ["q"], "q": ["m"], "m": ["t"], "t": [], "b": ["m"]}
+# The sum of the steps from both is smaller to t than to m, whatever the order of a set.
+FAR = {"a": ["s", "p"], "b": ["r", "v"], "s": ["t"], "r": ["t"], "p": ["q"], "v": ["w"],
+       "q": ["m"], "w": ["m"], "m": ["t"], "t": []}
 
 
 def _above(name: str, steps: dict) -> set[str]:
@@ -239,7 +242,7 @@ def grade_meet(meet: Callable) -> None:
             ("L", "M-long", "L-long", "neither is above the other"),
             ("S", "M", "M", "the lowest place is expected")):
         _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, SHIRTS), expected, hint)
-    for steps in (DETOUR, SHORT_CUT, *_generated()):
+    for steps in (DETOUR, SHORT_CUT, FAR, *_generated()):
         for a, b in itertools.product(steps, steps):
             lowest = _lowest(a, b, steps)
             if lowest is not None:
@@ -276,6 +279,11 @@ def meet(a, b, steps):
          "    level = [a]\n    while not any(n in above(b) for n in level):\n"
          "        level = [h for n in level for h in steps[n]]\n"
          "    return next(n for n in level if n in above(b))", "yours gives 't'"),
+        ("def meet(a, b, steps):\n    def steps_to(n):\n        at, todo = {n: 0}, [n]\n"
+         "        for m in todo:\n            todo += [h for h in steps[m] if h not in at]\n"
+         "            at = dict.fromkeys(steps[m], at[m] + 1) | at\n        return at\n"
+         "    one, other = steps_to(a), steps_to(b)\n"
+         "    return min({*one} & {*other}, key=lambda n: one[n] + other[n])", "but not for all"),
         ("def meet(a, b, steps):\n    if a == b or a in steps[b]:\n        return a\n"
          "    return b", "L is above S"),
     ],

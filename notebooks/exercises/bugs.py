@@ -336,20 +336,21 @@ exercise("change_of", chapter=CHAPTER, grade=grade_change_of,
 
 @contextlib.contextmanager
 def _ending_within(seconds: float, hint: str) -> Iterator[None]:
-    """Stop what runs in Python after some seconds, where signals can."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
+    """Stop what computes in Python for some seconds, where signals can."""
+    if (threading.current_thread() is not threading.main_thread()
+            or not hasattr(signal, "SIGVTALRM")):
         yield
         return
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise Hint(hint)
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)  # again, where an exception gets lost
+    before = signal.signal(signal.SIGVTALRM, stop)  # the clock of what this process computes
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.2)  # again, where an exception gets lost
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def grade_steps_to_one(steps_to_one: Callable) -> None:

@@ -209,7 +209,8 @@ def nth_power(x, n):
 # -- in_ring ---------------------------------------------------------------------------------------
 
 def grade_in_ring(in_ring: Callable) -> None:
-    points = [(1.5, 0.0), (0.0, 0.0), (0.5, 0.5), (2.0, 2.0), (1.0, 0.0), (0.0, -2.0),
+    points = [(1.5, 0.0), (0.0, 0.0), (0.5, 0.5), (2.0, 2.0), (0.0, 3.0), (3.0, 0.0), (1.0, 0.0),
+              (0.0, -2.0),
               (1e-3, 0.0), (0.0, -1e-9),
               *np.random.default_rng(0).uniform(-2.5, 2.5, (20, 2)).round(1).tolist()]
     for x, y in points:
@@ -222,7 +223,8 @@ def grade_in_ring(in_ring: Callable) -> None:
                        "at once: write them with `&`, `|`, `~`"):
             result = jax.jit(in_ring)(x, y)
         agree(inputs, numbers(result), expected,
-              (r == 0, "the centre belongs to it"), (r in (1, 4), "the two circles do not belong "
+              (r == 0, "the centre belongs to it"), (r == 9, "the centre is one point: there, both "
+               "numbers are 0"), (r in (1, 4), "the two circles do not belong "
                "to it"), (r < 1e-3, "what is near the centre is not exactly there"),
               f"x² + y² is {r:.3g}")
     x, y = np.array(points, np.float32).T
