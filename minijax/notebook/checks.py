@@ -208,7 +208,10 @@ def agree(given: str, found: Any, wanted: Any, *hints: str | tuple[Any, str],
         return
     telling = (hint if isinstance(hint, str) else hint[0] and hint[1] for hint in hints)
     why = next((f"\n{text}" for text in telling if text), "")
-    raise Hint(f"for {given} {what} is {shown(wanted)}, and yours is {shown(found)}{why}")
+    told = [shown(wanted), shown(found)]
+    if told[0] == told[1]:  # they differ in digits that are not shown
+        told = [repr(np.asarray(x).tolist()) for x in (wanted, found)]
+    raise Hint(f"for {given} {what} is {told[0]}, and yours is {told[1]}{why}")
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -201,6 +202,9 @@ SHIRTS = {"S": ["M"], "M": ["L", "M-long"], "L": ["L-long"], "M-long": ["L-long"
 DETOUR = {"a": ["b", "c"], "b": ["w", "z"], "c": ["z"], "w": ["y"], "z": ["y"], "y": []}
 # From a there are fewer steps to t than to m, which is where a and b meet.
 SHORT_CUT = {"a": ["s", "p"], "s": ["t"], "p": ["q"], "q": ["m"], "m": ["t"], "t": [], "b": ["m"]}
+# The sum of the steps from both is smaller to t than to m, whatever the order of a set.
+FAR = {"a": ["s", "p"], "b": ["r", "v"], "s": ["t"], "r": ["t"], "p": ["q"], "v": ["w"],
+       "q": ["m"], "w": ["m"], "m": ["t"], "t": []}
 
 
 def _above(name: str, steps: dict) -> set[str]:
@@ -238,7 +242,7 @@ def grade_meet(meet: Callable) -> None:
             ("L", "M-long", "L-long", "neither is above the other"),
             ("S", "M", "M", "the lowest place is expected")):
         _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, SHIRTS), expected, hint)
-    for steps in (DETOUR, SHORT_CUT, *_generated()):
+    for steps in (DETOUR, SHORT_CUT, FAR, *_generated()):
         for a, b in itertools.product(steps, steps):
             lowest = _lowest(a, b, steps)
             if lowest is not None:
@@ -275,6 +279,11 @@ def meet(a, b, steps):
          "    level = [a]\n    while not any(n in above(b) for n in level):\n"
          "        level = [h for n in level for h in steps[n]]\n"
          "    return next(n for n in level if n in above(b))", "yours gives 't'"),
+        ("def meet(a, b, steps):\n    def steps_to(n):\n        at, todo = {n: 0}, [n]\n"
+         "        for m in todo:\n            todo += [h for h in steps[m] if h not in at]\n"
+         "            at = dict.fromkeys(steps[m], at[m] + 1) | at\n        return at\n"
+         "    one, other = steps_to(a), steps_to(b)\n"
+         "    return min({*one} & {*other}, key=lambda n: one[n] + other[n])", "but not for all"),
         ("def meet(a, b, steps):\n    if a == b or a in steps[b]:\n        return a\n"
          "    return b", "L is above S"),
     ],
@@ -343,6 +352,12 @@ def grade_total(total: Callable) -> None:
         dtype = getattr(out, "dtype", type(out).__name__)
         expect(dtype == jnp.bfloat16, f"for {inputs} a bfloat16 is expected, and yours is a "
                                       f"{dtype}")
+    with contextlib.suppress(TypeError):  # numbers of Python's cannot be traced, and need a loop
+        names = {eqn.primitive.name for eqn in jax.make_jaxpr(total)(
+            jnp.ones(8, jnp.bfloat16)).eqns}
+        for name in sorted(names & {"reduce_sum", "cumsum", "dot_general", "jit"}):
+            expect(False, f"the sums are right, but a `{name}` makes them: add one element after "
+                   "the other, in a Python loop")
 
 
 exercise(
@@ -362,7 +377,14 @@ def total(xs):
         ("def total(xs):\n    s = jnp.float32(0)\n    for x in xs:\n        s = s + x\n"
          "    return s", "a bfloat16 is expected"),
         ("def total(xs):\n    return jnp.bfloat16(len(xs))", "the sum is 8.75"),
+        ("def total(xs):\n    return xs.astype('float32').sum().astype('bfloat16')",
+         "one element after the other"),
+        ("def total(xs):\n    return jnp.sum(xs)", "one element after the other"),
     ],
+    right=["def total(xs):\n    s = 0.0\n    for x in np.asarray(xs).tolist():\n        s += x\n"
+           "    return jnp.array(s, jnp.bfloat16)",
+           "import functools\ndef total(xs):\n    s = functools.reduce(lambda s, x: s + "
+           "x.astype('float32'), xs, jnp.float32(0))\n    return s.astype('bfloat16')"],
     hints=["a made number wins against a smaller one"])
 
 
@@ -373,7 +395,8 @@ def grade_fits(fits: Callable) -> None:
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         for n in (0, 100, 300, high, high + 1, -1, low, low - 1, -high, 10**30):
             result = fits(n, dtype)
-            hint = ("the last one is still in" if n in (low, high) else
+            hint = ("" if low == 0 and n == high and fits(127, dtype) and not fits(128, dtype)
+                    else "the last one is still in" if n in (low, high) else
                     "there are no negative ones" if low == 0 and n < 0 else "")
             _agrees(f"fits({n}, {dtype!r})", bool(result), low <= n <= high, hint)
 
@@ -392,6 +415,8 @@ def fits(n, dtype):
         (_FITS.format("jnp.iinfo(dtype).min < n < jnp.iinfo(dtype).max"), "still in"),
         (_FITS.format("n <= jnp.iinfo(dtype).max"), "yours gives True"),
         (_FITS.format("n < 2 ** jnp.iinfo(dtype).bits"), "fits(128, 'int8')"),
+        (_FITS.format("-2 ** (jnp.iinfo(dtype).bits - 1) <= n < 2 ** (jnp.iinfo(dtype).bits - 1)"),
+         "`fits(255, 'uint8')` is True, and yours gives False"),
         (_FITS.format("jnp.array([0], dtype=dtype)[0] + n > 0"), "yours gives"),
     ],
     hints=["`jnp.iinfo` knows the smallest and the largest"])

@@ -16,6 +16,8 @@ import minijax.numpy as jnp
 from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, numbers,
                                      shown, wanting)
 
+from exercises.errors import maps
+
 CHAPTER = "33_find_the_bug"
 
 
@@ -72,8 +74,9 @@ def grade_two_noises(two_noises: Callable) -> None:
         related = abs(np.corrcoef(scale, zero)[0, 1])
         expect(related < 0.1, f"for {inputs} the correlation of the two is {related:.2f}: one "
                "follows from the other")
-        expect(not near(np.sort(scale), np.sort(zero)), "the second has the same numbers as the "
-               "first, in another order")
+        shared = np.intersect1d(abs(scale), abs(zero)).size
+        expect(shared < 20, f"{shared} numbers of the first are in the second as well, elsewhere "
+               "or with another sign")
         expect(not any(each.kind == "debug_key_reuse" for each in findings), "the numbers look "
                "right, and `checking_sharp_bits` says that a key is consumed twice")
     expect(near(pairs[0], pairs[2]), "for key(0) twice, the numbers differ: they should be those "
@@ -99,7 +102,9 @@ def _noises_text(keys: str = "first, second = jax.random.split(key)",
 exercise("two_noises", chapter=CHAPTER, grade=grade_two_noises, solution=_noises_text(),
          wrong=[(_noises_text("first = second = key"), "follows from the other"),
                 (_noises_text(second="-jax.random.normal(first, (n,))"), "follows from the other"),
-                (_noises_text(second="jax.random.normal(first, (n,))[::-1]"), "in another order"),
+                (_noises_text(second="jax.random.normal(first, (n,))[::-1]"), "in the second as"),
+                ("def two_noises(key, n):\n    x = jax.random.normal(key, (n + 1,))\n"
+                 "    return x[1:], x[:-1]", "in the second as well"),
                 (_noises_text("first, second = jax.random.split(jax.random.key(0))"),
                  "give the same numbers"),
                 (_noises_text(second="np.random.normal(size=n)"), "the numbers differ"),
@@ -147,17 +152,23 @@ exercise("rises", chapter=CHAPTER, grade=grade_rises, solution=_RISES.format("x[
 def grade_scores_of(scores_of: Callable) -> None:
     tables = [_array([[1, 7, 2], [2, 7, 2], [6, 7, 5]]), _array([[1, 2], [3, 8], [5, 2]]),
               _array([[4, 4], [4, 4]]),
-              _array([[0.1, 1], [0.3, 1]]), _random(2, 4, 3)]
-    tables[-1][:, 1] = -1.0
+              _array([[0.1, 1], [0.3, 1]]), _random(2, 4, 3),
+              _array([[1e-5, 2], [2e-5, 3], [4e-5, 7]]),
+              _array([[7.7, 1], [7.7, 2], [7.7, 6]])]
+    tables[4][:, 1] = -1.0
     for table in tables:
-        deviation = table.std(axis=0)
-        parts = (table - table.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+        deviation, varies = table.std(axis=0), np.ptp(table, axis=0) > 0
+        parts = varies * (table - table.mean(axis=0)) / np.where(varies, deviation, 1)
         expected, inputs = parts.sum(axis=1), f"the table {shown(table)}"
         with wanting(inputs, expected):
             result = numbers(jax.jit(scores_of)(jnp.array(table)))
         agree(inputs, result, expected,
               (np.shape(result) != np.shape(expected), "one score for each row"),
               (bool(np.isnan(result).any()), "0 / 0 is nan: which column has the deviation 0?"),
+              (table[0, 0] == np.float32(7.7), "the mean of equal numbers may be rounded, and then "
+               "their deviation is tiny, and not 0: compare the numbers themselves"),
+              (table[0, 0] < 1e-4, "the first column is small, and counts like the others: nothing "
+               "may be added to a deviation"),
               (near(result, 0.0 * expected), "the scores are gone as well, together with the nan: "
                "mend the column, and not the sum"),
               "the other columns count as before", what="the array of scores")
@@ -165,29 +176,39 @@ def grade_scores_of(scores_of: Callable) -> None:
 
 _SCORES = """
 def scores_of(table):
+    varies = table.max(axis=0) > table.min(axis=0)
     deviation = table.std(axis=0)
     {safe}
     return {result}
 """
 
 
-def _scores_text(safe: str = "safe = jnp.where(deviation > 0, deviation, 1.0)",
-                 result: str = "((table - table.mean(axis=0)) / safe).sum(axis=1)") -> str:
+def _scores_text(safe: str = "safe = jnp.where(varies, deviation, 1.0)",
+                 result: str = "jnp.where(varies, (table - table.mean(axis=0)) / safe, 0.0)"
+                               ".sum(axis=1)") -> str:
     return _SCORES.format(safe=safe, result=result)
 
 
+_OF_ALL = "((table - table.mean(axis=0)) / safe).sum(axis=1)"
+
 exercise("scores_of", chapter=CHAPTER, grade=grade_scores_of, solution=_scores_text(),
-         wrong=[(_scores_text(safe="safe = deviation"), "which column"),
-                (_scores_text(safe="safe = deviation", result=(
-                    "jnp.nan_to_num(((table - table.mean(axis=0)) / safe).sum(axis=1))")),
+         wrong=[(_scores_text(safe="safe = deviation", result=_OF_ALL), "which column"),
+                (_scores_text(safe="safe = deviation", result=f"jnp.nan_to_num({_OF_ALL})"),
                  "mend the column"),
                 (_scores_text(safe="safe = deviation + 0.01"), "count as before"),
-                (_scores_text(result="((table - table.mean(axis=0)) / safe).sum(axis=0)"),
-                 "array of scores"),
+                (_scores_text(safe="safe = deviation + 1e-6", result=_OF_ALL), "nothing may be"),
+                (_scores_text(result=_OF_ALL.replace("axis=1", "axis=0")), "array of scores"),
                 (_scores_text(safe="safe = jnp.where(deviation > 1, deviation, 1.0)"),
-                 "count as before")],
-         right=[_scores_text(safe="safe = deviation", result=(
-             "jnp.nansum((table - table.mean(axis=0)) / safe, axis=1)"))])
+                 "count as before"),
+                (_scores_text(safe="safe = jnp.where(deviation > 0, deviation, 1.0)",
+                              result=_OF_ALL), "may be rounded"),
+                (_scores_text(safe="safe = deviation", result=(
+                    "jnp.nansum((table - table.mean(axis=0)) / safe, axis=1)")),
+                 "may be rounded")],
+         right=[_scores_text(result=_OF_ALL),
+                "def scores_of(table):\n    same = (table == table[0]).all(axis=0)\n"
+                "    parts = (table - table.mean(axis=0)) / table.std(axis=0)\n"
+                "    return jnp.where(same, 0.0, parts).sum(axis=1)"])
 
 
 # -- 5: smooth_maxima ------------------------------------------------------------------------------
@@ -289,7 +310,9 @@ def grade_change_of(change_of: Callable) -> None:
               (near(result, np.mean(a - b)), "take the absolute value of each difference"),
               (near(result, np.mean((a - b) % 256)), "the difference is made in `uint8`: convert "
                "before you subtract"),
-              "int8 ends at 127", what="the change")
+              (near(result, np.mean(abs(a.astype(np.int8) - b.astype(np.int8)))), "int8 ends at "
+               "127"), "how large do the differences become, and their sum? Has the dtype room "
+              "for it?", what="the change")
 
 
 _CHANGE = "def change_of(a, b):\n    return {}"
@@ -301,6 +324,8 @@ exercise("change_of", chapter=CHAPTER, grade=grade_change_of,
                 (_CHANGE.format("jnp.abs(a.astype(jnp.int8) - b.astype(jnp.int8)).mean()"),
                  "ends at 127"),
                 (_CHANGE.format("(a.astype(jnp.float32) - b).mean()"), "absolute value"),
+                (_CHANGE.format("(jnp.maximum(a, b) - jnp.minimum(a, b)).sum(dtype=a.dtype)"
+                                " / a.size"), "and their sum"),
                 (_CHANGE.format("jnp.abs(a.astype(jnp.float32).mean() - b.mean())"),
                  "each difference")],
          right=[_CHANGE.format("jnp.abs(a.astype(int) - b).mean()"),
@@ -311,20 +336,21 @@ exercise("change_of", chapter=CHAPTER, grade=grade_change_of,
 
 @contextlib.contextmanager
 def _ending_within(seconds: float, hint: str) -> Iterator[None]:
-    """Stop what runs in Python after some seconds, where signals can."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
+    """Stop what computes in Python for some seconds, where signals can."""
+    if (threading.current_thread() is not threading.main_thread()
+            or not hasattr(signal, "SIGVTALRM")):
         yield
         return
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise Hint(hint)
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)  # again, where an exception gets lost
+    before = signal.signal(signal.SIGVTALRM, stop)  # the clock of what this process computes
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.2)  # again, where an exception gets lost
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def grade_steps_to_one(steps_to_one: Callable) -> None:
@@ -466,6 +492,8 @@ def grade_per_sensor(per_sensor: Callable) -> None:
               (np.shape(result) == expected.T.shape and near(result, expected.T), "the numbers are "
                "right, and rows and columns are exchanged: where do the results lie?"),
               "each column by its own largest number", what="the table")
+    expect(maps(per_sensor, jnp.ones((2, 3))), "the table is right, and this time `vmap` should "
+           "make it")
 
 
 _SENSOR = "def per_sensor(table):\n    return {}"
@@ -476,6 +504,7 @@ exercise("per_sensor", chapter=CHAPTER, grade=grade_per_sensor,
          wrong=[(_SENSOR.format("jax.vmap(relative)(table)"), "each *row*"),
                 (_SENSOR.format("jax.vmap(relative, in_axes=1)(table)"), "are exchanged"),
                 (_SENSOR.format("relative(table)"), "by one number"),
+                (_SENSOR.format("table / table.max(axis=0)"), "`vmap` should make it"),
                 (_SENSOR.format("jax.vmap(relative, out_axes=1)(table)"), "column by its own")],
          right=[_SENSOR.format("jax.vmap(relative)(table.T).T")])
 
@@ -484,13 +513,16 @@ exercise("per_sensor", chapter=CHAPTER, grade=grade_per_sensor,
 
 def grade_norm_of(norm_of: Callable) -> None:
     for x in (_array([3, 4]), np.zeros(2, np.float32), _array([1e-3, 0]),
-              np.zeros(3, np.float32), _random(8, 4)):
+              np.zeros(3, np.float32), _random(8, 4), _array([3e-14, 4e-14])):
         length = float(np.sqrt((x * x).sum()))
+        scale = 1e14 if 0 < length < 1e-6 else 1
         slope = x / length if length else 0 * x
         inputs = f"x = {shown(x)}"
         with wanting(inputs, length):
             result = numbers(norm_of(jnp.array(x)))
-        agree(inputs, result, length, (near(result, length ** 2), "the root is missing"),
+        agree(inputs + ", times 1e14," * (scale > 1), np.asarray(result) * scale, length * scale,
+              (near(result, length ** 2) and scale == 1, "the root is missing"),
+              (scale > 1, "nothing may be added to a small length, and it is not zero"),
               "the length is the root of the sum of the squares", what="the length",
               tolerance=1e-6)
         with wanting(inputs, slope):
@@ -514,6 +546,10 @@ exercise("norm_of", chapter=CHAPTER, grade=grade_norm_of,
          wrong=[(_NORM.format(safe="", result="jnp.where(squares > 0, jnp.sqrt(squares), 0.0)"),
                  "what does the root see"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-4)"), "the length"),
+                (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-24)"), "nothing may be added"),
+                (_NORM.format(safe="safe = jnp.maximum(squares, 1e-6)",
+                              result="jnp.where(squares > 1e-6, jnp.sqrt(safe), 0.0)"),
+                 "it is not zero"),
                 (_NORM.format(safe="safe = jnp.where(squares > 0, squares, 1.0)",
                               result="jnp.sqrt(safe)"), "the length"),
                 (_NORM.format(safe="", result="jnp.nan_to_num(jnp.sqrt(squares))"),

@@ -45,6 +45,8 @@ def grade_mean_or_zero(mean_or_zero: Callable) -> None:
               (np.shape(result) == () and np.isnan(result), "the mean of nothing is 0 / 0: ask "
                "first whether there is anything"),
               (x.size == 0, "nothing is in it: ask for its `size`"))
+    agree("x = [1, nan]", mean_or_zero(jnp.array([1.0, jnp.nan])), np.nan, "the mean of nothing is "
+          "0, and that of a nan is not")
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(mean_or_zero)(jnp.zeros(4)).eqns]
     kept = [name for name in names if "select" in name or name == "cond"]
     kept += ["a `where`"] * ("_where" in str(jax.make_jaxpr(mean_or_zero)(jnp.zeros(4))))
@@ -70,6 +72,7 @@ def mean_or_zero(x):
         ("def mean_or_zero(x):\n    if x.ndim == 0:\n        return x\n"
          "    return x.mean() if len(x) else 0.0", "the mean of nothing"),
         ("def mean_or_zero(x):\n    return x.mean() if x.shape[0] else 0.0", "the mean of nothing"),
+        ("def mean_or_zero(x):\n    return jnp.nan_to_num(x.mean())", "that of a nan is not"),
         ("def mean_or_zero(x):\n    return jnp.where(x.size == 0, 0.0, x.mean())",
          "costs nothing"),
     ],
@@ -98,6 +101,7 @@ _LOOPS: dict[str, tuple[Callable, bool]] = {
     "jit(total)": (jax.jit(_total), True),
     "lambda x: jnp.stack([v + 1 for v in x])": (lambda x: jnp.stack([v + 1 for v in x]), True),
     "lambda x: lax.map(jnp.sin, x)": (lambda x: lax.map(jnp.sin, x), False),
+    "lambda x: total(x[::4])": (lambda x: _total(x[::4]), True),
     "lambda x: lax.fori_loop(0, 9, lambda i, y: y + total(x), 0.0)":
         (lambda x: lax.fori_loop(0, 9, lambda i, y: y + _total(x), 0.0), True)}
 
@@ -107,6 +111,8 @@ def grade_unrolls(unrolls: Callable) -> None:
         result = unrolls(f)
         hint = ("the program of 40 equations is long, and stays as long for more elements"
                 if "forty" in text else
+                "it grows by an element in four: the lengths that you compare are too near each "
+                "other" if "::" in text else
                 "its one equation holds a program, and that one grows: `str` of a jaxpr shows all"
                 if expected else
                 "the shapes in the text differ, and its length does not")
@@ -136,6 +142,9 @@ def unrolls(f):
         (_UNROLLS.format("len(few.eqns) > 20"), "program of 40 equations"),
         (_UNROLLS.format("len(str(few).splitlines()) > 15"), "program of 40 equations"),
         (_UNROLLS.format("len(many.eqns) - len(few.eqns)"), "True or False"),
+        ("def unrolls(f):\n    def lines(n):\n"
+         "        return len(str(jax.make_jaxpr(f)(jnp.zeros(n))).splitlines())\n"
+         "    return lines(2) > lines(1)", "too near each other"),
     ],
     hints=["make the jaxpr for two lengths, and compare",
            "a jaxpr has one line for each equation, those of inner programs included"])
@@ -200,7 +209,9 @@ def nth_power(x, n):
 # -- in_ring ---------------------------------------------------------------------------------------
 
 def grade_in_ring(in_ring: Callable) -> None:
-    points = [(1.5, 0.0), (0.0, 0.0), (0.5, 0.5), (2.0, 2.0), (1.0, 0.0), (0.0, -2.0),
+    points = [(1.5, 0.0), (0.0, 0.0), (0.5, 0.5), (2.0, 2.0), (0.0, 3.0), (3.0, 0.0), (1.0, 0.0),
+              (0.0, -2.0),
+              (1e-3, 0.0), (0.0, -1e-9),
               *np.random.default_rng(0).uniform(-2.5, 2.5, (20, 2)).round(1).tolist()]
     for x, y in points:
         r = x * x + y * y
@@ -212,8 +223,10 @@ def grade_in_ring(in_ring: Callable) -> None:
                        "at once: write them with `&`, `|`, `~`"):
             result = jax.jit(in_ring)(x, y)
         agree(inputs, numbers(result), expected,
-              (r == 0, "the centre belongs to it"), (r in (1, 4), "the two circles do not belong "
-               "to it"), f"x² + y² is {r:.3g}")
+              (r == 0, "the centre belongs to it"), (r == 9, "the centre is one point: there, both "
+               "numbers are 0"), (r in (1, 4), "the two circles do not belong "
+               "to it"), (r < 1e-3, "what is near the centre is not exactly there"),
+              f"x² + y² is {r:.3g}")
     x, y = np.array(points, np.float32).T
     expected = (x * x + y * y > 1) & (x * x + y * y < 4) | ((x == 0) & (y == 0))
     agree("arrays of the same points", in_ring(jnp.asarray(x), jnp.asarray(y)), expected,
@@ -234,6 +247,8 @@ exercise(
         (_IN_RING.format("(1 < r) & (r < 4) & (r == 0)"), "for x = 1.5, y = 0.0"),
         (_IN_RING.format("(1 < r) & (r < 4)"), "the centre belongs to it"),
         (_IN_RING.format("(1 <= r) & (r <= 4) | (r == 0)"), "do not belong"),
+        (_IN_RING.format("(1 < r) & (r < 4) | (r < 1e-3)"), "is not exactly there"),
+        (_IN_RING.format("(1 < r) & (r < 4) | jnp.isclose(r, 0)"), "is not exactly there"),
     ],
     hints=["`&` is *and*, `|` is *or*, element by element",
            "three comparisons, each in brackets"])
@@ -505,7 +520,7 @@ def highest(x):
 
 def grade_log_or_zero(log_or_zero: Callable) -> None:
     compiled, slope = jax.jit(log_or_zero), jax.jit(jax.grad(log_or_zero))
-    numbers = [1.0, np.e, 0.0, -2.0, 2.0, 1e-3, 40.0, -1e-3]
+    numbers = [1.0, np.e, 0.0, -2.0, 2.0, 1e-3, 40.0, -1e-3, 1e-8, 3e-37, 1e30]
     for x in numbers:
         for f in (compiled, log_or_zero):
             expected = np.log(x) if x > 0 else 0.0
@@ -516,8 +531,9 @@ def grade_log_or_zero(log_or_zero: Callable) -> None:
                   (x > 0, "for positive numbers it is the logarithm"), "for 0 and below it is 0")
     for x in numbers:
         result = slope(x)
-        agree(f"x = {x:.4g}", result, 1 / x if x > 0 else 0.0,
-              (x > 0, "the slope of the logarithm is 1 / x"),
+        scale = x if x > 1e6 else 1.0  # the slope of a large number is small, and not 0
+        agree(f"x = {x:.4g}" + f", times {scale:g}" * (scale != 1), result * scale,
+              scale / x if x > 0 else 0.0, (x > 0, "the slope of the logarithm is 1 / x"),
               (np.isnan(result), "the logarithm of 0 is computed too, and its slope is infinite"),
               "where it is 0, it should be flat", what="the slope")
     x = jnp.array([0.0, 2.0, -2.0])
@@ -542,6 +558,8 @@ def log_or_zero(x):
         ("def log_or_zero(x):\n    return lax.stop_gradient(jnp.where(x > 0, jnp.log(x), 0.0))",
          "is 1 / x"),
         ("def log_or_zero(x):\n    return jnp.log(jnp.maximum(x, 1e-30))", "for 0 and below"),
+        ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(jnp.maximum(x, 1e-6)), 0.0)",
+         "it is the logarithm"),
     ],
     hints=["give the logarithm a harmless number where x is not positive"])
 

@@ -152,6 +152,8 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
     compiled, random = jax.jit(padded_softmax), np.random.default_rng(0)
     inputs = [([1.0, 1.0, 0.0, 0.0], 2), ([1.0, 2.0, 3.0, 0.0], 3), ([-2.0, -1.0, 0.0, 0.0], 2),
              ([2.0, 1.0, 9.0, -9.0], 2), ([0.5, 1.0, np.nan, np.nan], 2), ([3.0, 1.0, 2.0, 0.0], 4),
+             ([0.0, 1.0, 1000.0, 0.0], 2), ([1000.0, 1001.0, 0.0, 0.0], 2),
+             ([-1000.0, -1001.0, 0.0, 0.0], 2),
              *((random.normal(size=4).round(2).tolist(), n) for n in (1, 2, 3, 4))]
     for values, n in inputs:
         x = np.array(values, np.float32)
@@ -162,15 +164,19 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
             out = numbers(compiled(x, n))
         expect(np.shape(out) == (4,), f"for {telling} the answer is {shown(expected)}, and yours "
                f"is {shown(out)}\nas many are expected as x has")
+        counts, large = np.arange(4) < n, np.max(x[:n])
         with np.errstate(all="ignore"):
-            zeroed = np.exp(np.where(np.arange(4) < n, x, 0.0))
-            every = np.exp(x)
+            zeroed = np.exp(np.where(counts, x, 0.0) - large)
+            every = np.exp(x - large)
         agree(telling, out, expected,
+              (np.isnan(out).any() and not np.isnan(x).any(), "the exponentials of large numbers "
+               "are infinite, and of very negative ones 0: take out the largest of those that "
+               "count, or let `jax.nn.softmax` do it"),
               (near(out, zeroed / zeroed.sum()), "a zero in the padding counts as exp(0), "
                "which is 1"),
-              (near(out, np.where(np.arange(4) < n, zeroed / zeroed.sum(), 0)), "the sum below the "
+              (near(out, np.where(counts, zeroed / zeroed.sum(), 0)), "the sum below the "
                "line has the padding in it: exp(0) is 1"),
-              (near(out, np.where(np.arange(4) < n, every / every.sum(), 0)), "the sum below the "
+              (near(out, np.where(counts, every / every.sum(), 0)), "the sum below the "
                "line has the padding in it"),
               (np.isnan(out).any(), "it does not matter what the padding contains, even nan: "
                "replace it before anything is computed"),
@@ -192,6 +198,11 @@ def padded_softmax(x, n):
         ("def padded_softmax(x, n):\n    return jax.nn.softmax(x[:n])", "has no length"),
         ("def padded_softmax(x, n):\n    e = jnp.exp(x) * (jnp.arange(x.size) < n)\n"
          "    return e / jnp.sum(e)", "even nan"),
+        ("def padded_softmax(x, n):\n    e = jnp.where(jnp.arange(x.size) < n, jnp.exp(x), 0.0)\n"
+         "    return e / e.sum()", "of large numbers are infinite"),
+        ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
+         "    e = jnp.where(counts, jnp.exp(x - jnp.nanmax(x)), 0.0)\n"
+         "    return e / e.sum()", "the largest of those that count"),
     ],
     hints=["of which number is the exponential 0?"])
 
@@ -236,7 +247,7 @@ def grade_first_few(first_few: Callable) -> None:
     compiled, random = jax.jit(first_few, static_argnums=2), np.random.default_rng(0)
     x = np.array([7, 5, 9, 6, 8], np.float32)
     masks = [[False, True, False, True, True], *(random.random((5, 5)) < 0.5).tolist()]
-    for k in (4, 2):
+    for k in (4, 2, 7):
         for mask in masks:
             m = np.array(mask)
             expected = np.append(x[m], np.full(k, np.nan))[:k]
@@ -246,7 +257,8 @@ def grade_first_few(first_few: Callable) -> None:
                 out = numbers(compiled(x, m, k))
             filled = [np.where(np.isnan(expected), value, expected) for value in (x[0], x[-1])]
             agree(inputs, out, expected,
-                  (np.shape(out) != (k,), "k elements are expected, whatever the mask"),
+                  (np.shape(out) != (k,), "k elements are expected, whatever the mask, and also "
+                   "if x has fewer" if k > 5 else "k elements are expected, whatever the mask"),
                   (near(out, filled[0]), "the missing ones were filled with place 0, and are "
                    "x[0]"),
                   (near(out, filled[1]), "the missing ones are the last element of x: -1 counts "
@@ -255,6 +267,9 @@ def grade_first_few(first_few: Callable) -> None:
                   (near(out, np.where(m, x, np.nan)[:k]), "the unwanted ones should "
                    "go, not leave a gap"),
                   "first those where the mask is true, in their order, and then nan")
+    agree("x = [1, nan, 3], k = 3 and the mask [0, 1, 1]",
+          compiled(np.array([1, np.nan, 3], np.float32), np.array([False, True, True]), 3),
+          [np.nan, 3.0, np.nan], "a nan of x is an element like any other: ask the mask")
 
 
 exercise(
@@ -272,6 +287,11 @@ def first_few(x, mask, k):
         ("def first_few(x, mask, k):\n    return jnp.where(mask, x, jnp.nan)[:k]", "leave a gap"),
         ("def first_few(x, mask, k):\n    return jnp.sort(jnp.where(mask, x, jnp.nan))[:k]",
          "in their order"),
+        ("def first_few(x, mask, k):\n    order = jnp.argsort(~mask, stable=True)[:k]\n"
+         "    return jnp.where(mask[order], x[order], jnp.nan)", "if x has fewer"),
+        ("def first_few(x, mask, k):\n    y = jnp.where(mask, x, jnp.nan)\n"
+         "    order = jnp.argsort(jnp.isnan(y), stable=True)\n"
+         "    return jnp.concatenate([y[order], jnp.full(k, jnp.nan)])[:k]", "ask the mask"),
     ],
     hints=["`nonzero` with a size, filled with a place that does not exist"])
 
@@ -361,7 +381,7 @@ def grade_moved_starts(moved_starts: Callable) -> None:
             if expected[1:] and out == expected[:1]:
                 why = ("within one `with`, what one line does again and again is one finding: "
                         "a `with` for each start")
-            elif expected and out == list(starts):
+            elif expected and set(out) > set(expected) and read is not _rooted:
                 why = "look at what was found after each start by itself"
             expect(out == expected,
                    f"for {inputs} the answer is {expected}, and yours is {out}\n{why}")

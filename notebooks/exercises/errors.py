@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax.core.vmap import BatchTrace
 from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers, shown,
                                      wanting)
 
@@ -84,6 +86,11 @@ def _crossed(x: Any, y: Any, z: Any) -> tuple:
     return a * b, b - z, jnp.cos(a)
 
 
+def _by_a_call(x: Any, y: Any) -> Any:
+    first, second = jax.jit(lambda x, y: (jnp.sin(x), x * y))(x, y)
+    return first, second + 1
+
+
 def grade_depends_on(depends_on: Any) -> None:
     cases: list[tuple[str, Any, int, list[set[int]], list[str]]] = [
         ("a = x * 2; b = sin(y) + a; (a, b, z * 0 + 1, 7, y)", _several, 3,
@@ -94,7 +101,10 @@ def grade_depends_on(depends_on: Any) -> None:
           "a result may be an argument itself, with no equation between"]),
         ("twenty times x = x + 1; x", _long, 2, [{0}], ["go through all the equations"]),
         ("a = x + y; b = y * z; (a * b, b - z, cos(a))", _crossed, 3,
-         [{0, 1, 2}, {1, 2}, {0, 1}], ["by way of `a` and `b`"] * 3)]
+         [{0, 1, 2}, {1, 2}, {0, 1}], ["by way of `a` and `b`"] * 3),
+        ("a, b = jit(lambda x, y: (sin(x), x * y))(x, y); (a, b + 1)", _by_a_call, 2,
+         [{0, 1}, {0, 1}], ["an equation may have several results, and each of them is computed "
+                            "from all that the equation reads"] * 2)]
     for text, f, count, answers, hints in cases:
         program = jax.make_jaxpr(f)(*map(float, range(count)))
         for place, (expected, hint) in enumerate(zip(answers, hints, strict=True)):
@@ -232,7 +242,8 @@ def grade_mean_where(mean_where: Any) -> None:
     compiled = jax.jit(mean_where)
     random = np.random.default_rng(0)
     cases = [([1.0, -2.0, 3.0], [True, False, True]), ([1.0, 5.0], [True, True]),
-             ([2.0, np.nan, 4.0], [True, False, True]), ([np.inf, 3.0], [False, True])]
+             ([2.0, np.nan, 4.0], [True, False, True]), ([np.inf, 3.0], [False, True]),
+             ([2.0, np.nan, 4.0], [True, True, False])]
     for n in (1, 3, 6, 9):
         cases.append((random.normal(size=n).round(2).tolist(),
                       [True, *(random.random(n - 1) < 0.5).tolist()]))
@@ -246,6 +257,8 @@ def grade_mean_where(mean_where: Any) -> None:
         agree(inputs, result, expected,
               (near(result, np.where(chosen, values, 0).mean()), "that divides by the number of "
                "all elements: how many does the mask choose?"),
+              (np.isnan(expected), "a nan among the chosen makes the mean nan: leave out what the "
+               "mask does, and nothing else"),
               (not np.isfinite(values).all(), "0 times nan is nan: what is left out has to be "
                "replaced, and not multiplied"),
               (near(result, values.mean()), "that is the mean of all elements"),
@@ -276,8 +289,9 @@ def grade_times(times: Any) -> None:
     def turn(v: Any) -> Any:
         return jnp.stack([-v[1], v[0] + 1])
 
-    for n in (1, 2, 0, 5, 3):
+    for n in (1, 2, 0, 5, 3, 1000):
         for f, name, x in ((halve_and_add, "x / 2 + 1", np.float32(8)),
+                           (lambda x: x + 1, "x + 1", np.float32(8)),
                            (turn, "[-v[1], v[0] + 1]", np.array([1.0, 2.0], np.float32))):
             values = [x]
             for _ in range(n + 1):
@@ -292,6 +306,7 @@ def grade_times(times: Any) -> None:
                   (near(result, values[n - 1]) and n, "that is one round too few: at which number "
                    "does the loop start, and does it include its end?"),
                   (near(result, values[n + 1]), "that is one round too many"),
+                  (n > 5, "for a small n it is right: how many rounds has yours at most?"),
                   "begin with x, and give the value to f, not the number of the round")
 
 
@@ -357,11 +372,13 @@ def grade_leaks(leaks: Any) -> None:
     expect(leaks(keeps, 2.0), "for a function that was compiled before the answer is True, and "
            "yours is False\nit should be traced again")
     try:
-        leaks(wrong, jnp.ones(3))
+        result = leaks(wrong, jnp.ones(3))
     except TypeError:
         return
     expect(False, "for x + ones((2, 3)) @ x, whose shapes do not fit, the TypeError should come "
-           "out, and yours swallows it\nwhich class says that there is a leak?")
+           "out, and yours swallows it\n" + (
+               "which class says that there is a leak?" if result else
+               "an error that is no leak is not yours: let it pass"))
 
 
 _LEAKS = """
@@ -379,6 +396,10 @@ exercise(
     solution=_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.TracerLeakError"),
     wrong=[
         (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "Exception"), "swallows it"),
+        ("def leaks(f, *args):\n    try:\n        with jax.checking_leaks():\n"
+         "            jax.jit(f)(*args)\n    except Exception as error:\n"
+         "        return isinstance(error, jax.errors.TracerLeakError)\n    return False",
+         "let it pass"),
         (_LEAKS.format(_CHECKED.format("f"), "jax.errors.TracerLeakError"), "only `jit`"),
         (_LEAKS.format("jax.jit(f)(*args)", "jax.errors.TracerLeakError"), "nobody looks"),
         (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.UnexpectedTracerError"),
@@ -487,6 +508,14 @@ def halvings(n):
     hints=["the message names the two types; which operation made a float of an integer?"])
 
 
+def maps(f: Any, *args: Any) -> bool:
+    """Whether a function calls `vmap`, by whatever name it has it."""
+    with jax.disable_jit(), mock.patch.object(
+            BatchTrace, "__init__", autospec=True, side_effect=BatchTrace.__init__) as trace:
+        f(*args)
+    return bool(trace.called)
+
+
 def grade_distances(distances: Any) -> None:
     random = np.random.default_rng(0)
     for n, m in ((3, 2), (2, 2), (1, 4), (4, 1)):
@@ -506,6 +535,8 @@ def grade_distances(distances: Any) -> None:
                "each pair"),
               (near(result, expected**2), "the distance is the root of that"),
               "compare each point with each centre")
+    expect(maps(distances, jnp.ones((3, 2)), jnp.ones((2, 2))), "the table is right, and this time "
+           "`vmap` should make it")
 
 
 BETWEEN = """
@@ -533,5 +564,7 @@ def distances(points, centres):
          "    return jax.vmap(between, in_axes=(0, None))(points, centres[0])", "for each pair"),
         ("def distances(points, centres):\n"
          "    return ((points[:, None] - centres) ** 2).sum(-1)", "the root"),
+        ("def distances(points, centres):\n"
+         "    return jnp.sqrt(((points[:, None] - centres) ** 2).sum(-1))", "`vmap` should make"),
     ],
     hints=["write first what compares one point with all centres"])

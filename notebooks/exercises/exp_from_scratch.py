@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -61,11 +62,47 @@ def float32s(result: Any, inputs: str, size: int) -> np.ndarray:
     return array
 
 
+class Argument(np.ndarray):
+    """An array that refuses NumPy's function for what the exercise builds."""
+
+    ready: tuple[str, ...] = ()
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
+        base = ufunc is np.power and not isinstance(args[1], Argument)  # as in x ** 3
+        expect(ufunc.__name__ not in self.ready or base, f"yours calls `np.{ufunc.__name__}`, "
+               "which does it all: build it of the parts that the chapter has")
+
+        def plain(x: Any) -> Any:
+            return tuple(map(plain, x)) if isinstance(x, tuple) else (
+                x.view(np.ndarray) if isinstance(x, Argument) else x)
+        out = getattr(ufunc, method)(*plain(args), **{k: plain(x) for k, x in options.items()})
+        return out.view(type(self)) if isinstance(out, np.ndarray) else out
+
+
+class OfExp2(Argument):
+    ready = ("exp", "exp2", "expm1", "power", "float_power", "sinh", "cosh")
+
+
+class OfLog(Argument):
+    ready = ("log", "log2", "log10", "log1p", "arctanh", "arcsinh", "logaddexp", "logaddexp2")
+
+
+class OfScaled(Argument):
+    ready = ("ldexp", "exp2", "power", "float_power")
+
+
+def words_of(code: types.CodeType) -> set[str]:
+    """The names in a function's code, and in that of the functions inside."""
+    inside = (words_of(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*inside)
+
+
 def exact_enough(function: Callable, x: np.ndarray, exact: np.ndarray, most: float,
                  hint: str) -> None:
     """Check that the errors are at most that many ulps; otherwise show the largest."""
     with wanting(f"x = {shown(x[:3])}", exact[:3].astype(np.float32)):
         result = function(x)
+    x = np.asarray(x)
     array = float32s(result, f"x = {shown(x[:3])}, …", len(x))
     misses = ulps(array, exact)
     misses = np.where(np.isnan(misses), np.inf, misses)
@@ -98,6 +135,10 @@ def grade_float_of_bits(float_of_bits: Callable) -> None:
                 result == expected and np.signbit(result) == np.signbit(expected))
             expect(same, f"for bits = {bits:#010x} the answer is {expected!r}, and yours is "
                    f"{result!r}\n{hint}")
+    ready = words_of(float_of_bits.__code__) & {
+        "view", "unpack", "unpack_from", "frombuffer", "from_buffer", "from_buffer_copy", "cast"}
+    expect(not ready, f"the numbers are right, and `{', '.join(ready)}` reads the bits: do it by "
+           "arithmetic alone")
 
 
 _BITS = """
@@ -124,6 +165,10 @@ exercise(
                        "else math.nan\n", ""), "it is infinity"),
         (_BITS.replace("if exponent == 0:", "if bits % 2**31 == 0:\n        return 0.0\n"
                        "    if exponent == 0:"), "of a zero, too"),
+        ("def float_of_bits(bits):\n    return float(np.uint32(bits).view(np.float32))",
+         "by arithmetic alone"),
+        ("import struct\ndef float_of_bits(bits):\n"
+         "    return struct.unpack('<f', struct.pack('<I', bits))[0]", "by arithmetic alone"),
     ],
     afterthought="numbers without a leading 1 are called subnormal; they fill the gap around 0",
     hints=["`bits >> 23 & 255` is the exponent's byte", "three cases: the byte is 0, 255, or "
@@ -291,7 +336,7 @@ def grade_scaled(scaled: Callable) -> None:
         with np.errstate(all="ignore"):
             expected = np.ldexp(y.astype(float), k).astype(np.float32)
             with wanting(f"y = {shown(y[:2])} and k = {shown(k[:2])}", expected[:2]):
-                result = scaled(y, k)
+                result = scaled(y.view(OfScaled), k)
         array = float32s(result, f"k = {shown(k[:3])}, …", len(k))
         for i in np.flatnonzero(array != expected)[:1]:
             expect(False, f"for y = {y[i]:.6g} and k = {k[i]} the answer is {expected[i]:.6g}, and "
@@ -315,7 +360,9 @@ exercise(
          "    return y * power_of_two(first) * power_of_two(k - first)", "rounded once"),
         ("def scaled(y, k):\n    return y * (power_of_two(k >> 1) * power_of_two(k - (k >> 1)))",
          "no step but the last"),
+        ("def scaled(y, k):\n    return np.ldexp(y, k)", "which does it all"),
     ],
+    right=["def scaled(y, k):\n    return scale(y, k)"],
     afterthought="the first product is exact, and so there is one rounding, even in the subnormal "
                  "numbers",
     hints=["2**k is the product of two powers that are both in range", "in which order are three "
@@ -334,7 +381,7 @@ def grade_exp2(exp2: Callable) -> None:
                         (large, "x * log 2 is rounded, and of a large number much is rounded away: "
                          "find k and r before you multiply"),
                         (whole, "of a whole number the result is a power of two, exactly")):
-            exact_enough(exp2, x, np.exp2(x.astype(float)), 1.5, hint)
+            exact_enough(exp2, x.view(OfExp2), np.exp2(x.astype(float)), 1.5, hint)
         exact_enough(exp2, ends, np.exp2(ends.astype(float)), 1.5,
                      "keep x within a range in which k has a power of two, as exp does")
         nan = float32s(exp2(np.array([np.nan], np.float32)), "x = [nan]", 1)
@@ -359,7 +406,9 @@ exercise(
         (_EXP2.replace("rint", "floor"), "up to log(2) / 2"),
         (_EXP2.replace("(x - k) * HIGH", "x - k"), "2**r is exp(r log 2)"),
         (_EXP2.replace("np.clip(x, -151, 129)", "x"), "keep x within"),
-        ("def exp2(x):\n    return 2.0 ** x.astype(np.float64)", "64 bits wide"),
+        ("def exp2(x):\n    return 2.0 ** x.astype(np.float64)", "which does it all"),
+        ("def exp2(x):\n    return np.exp2(x)", "which does it all"),
+        ("def exp2(x):\n    return np.asarray(x, np.float64) + 1", "64 bits wide"),
     ],
     afterthought="x - k is exact, so no second piece of log 2 is needed",
     hints=["2**x is 2**k times 2**(x - k), and x - k is exact"])
@@ -377,7 +426,7 @@ def grade_log(log: Callable) -> None:
                 (near, "near 1 the result is small, and e log 2 must not cancel against it: e is 0 "
                  "from √½ to √2"),
                 (usual, "is it log(1 + f) + e log 2, with the f and e of `parts`?")):
-            exact_enough(log, x, np.log(x.astype(float)), 1.5, hint)
+            exact_enough(log, x.view(OfLog), np.log(x.astype(float)), 1.5, hint)
         rims = [(np.inf, np.inf, "infinity has no parts: choose, at the end, with np.where"),
                 (0.0, -np.inf, "the logarithm of 0 is -inf"),
                 (-1.0, np.nan, "a negative number has no logarithm"),
@@ -417,6 +466,7 @@ exercise(
         (_LOG.replace("fma(e, HIGH, ", "("), "with the f and e"),
         (_LOG.replace("x > 0", "x != 0").replace("np.where(x == 0", "np.where(x <= 0"),
          "negative number"),
+        ("def log(x):\n    return np.log(x)", "which does it all"),
     ],
     afterthought="subnormal numbers are still missing: the real one first multiplies them by 2**23",
     hints=["start with the smallest terms: the largest one, e * HIGH, comes last",

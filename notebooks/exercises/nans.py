@@ -11,7 +11,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax import lax
+from minijax import core, lax
 from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown, wanting
 
 CHAPTER = "19_nans"
@@ -132,6 +132,8 @@ def _growing(w: Any, i: Any) -> Any:
 STEPS: list[tuple[str, Callable, float, int | None, str]] = [
     ("w - sqrt(w)", _downhill, 3.5, 3, "steps are counted from 0; which one *makes* the nan?"),
     ("w - sqrt(w)", _downhill, 9.0, None, "if no nan is made, the answer is None"),
+    ("w - sqrt(w)", _downhill, -1.0, 0, "step 0 makes it: 0 is a number of a step, and not None, "
+     "though Python takes both for false"),
     ("w plus a reading, or plus 0 where that is nan", _with_gaps, 0.0, None,
      "the nan was in the data, and no step made it: which of the two switches lets nans be data?"),
     ("w - where(log(w) > 0, 1, 0.5)", _hidden, 1.25, 2, "the nan was compared, and is not in w: do "
@@ -143,8 +145,15 @@ STEPS: list[tuple[str, Callable, float, int | None, str]] = [
 def grade_first_bad_step(first_bad_step: Callable) -> None:
     for text, step, start, expected, hint in STEPS:
         inputs = f"a step of {text}, from w = {start}, four times"
+        began: list[Any] = []
+
+        def listening(w: Any, i: Any, step: Callable = step, began: list = began) -> Any:
+            began.append(w)
+            return step(w, i)
         with wanting(inputs, expected, (FloatingPointError, hint)):
-            result = first_bad_step(step, jnp.float32(start), 4)
+            result = first_bad_step(listening, jnp.float32(start), 4)
+        if len(began) > 1 and all(w is began[0] for w in began):
+            hint = "each step of yours begins with the first w; which w has the step before left?"
         expect(result is None or isinstance(result, int | np.integer),
                f"for {inputs}, the answer is {expected}, and yours is {result!r}\n"
                "the number of a step is expected, or None")
@@ -187,6 +196,14 @@ def first_bad_step(step, w, steps):
                    "            w = step(w, i)\n        if findings:\n            return findings"
                    "\n"),
          "the number of a step"),
+        (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
+                   "            w = step(w, i)\n"
+                   "        if any(found.kind == 'debug_nans' for found in findings):\n"
+                   "            return i or None\n"), "0 is a number of a step"),
+        (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
+                   "            step(w, i)\n"
+                   "        if any(found.kind == 'debug_nans' for found in findings):\n"
+                   "            return i\n"), "begins with the first w"),
     ],
     hints=["a `with` around each step, and then look at the list",
            'the kind of a nan is "debug_nans"'])
@@ -199,12 +216,13 @@ def _told(findings: Any) -> str:
 
 def grade_length(length: Callable) -> None:
     random = np.random.default_rng(0)
-    for values in ([3, 4, 0], *random.integers(-9, 10, (4, 3)).tolist(), [3e-5, 4e-5, 0]):
+    for values in ([3, 4, 0], *random.integers(-9, 10, (4, 3)).tolist(), [3e-5, 4e-5, 0],
+                   [3e-14, 4e-14, 0]):
         v = np.array(values, np.float32)
         expected = np.sqrt(np.sum(v * v))
         out = np.asarray(numbers(length(jnp.asarray(v))))
-        scale = 1e5 if expected < 1 else 1
-        agree(f"v = {values}" + ", times 100000," * (scale > 1), out * scale, expected * scale,
+        scale = 1 if expected >= 1 else 1e5 if expected > 1e-5 else 1e14
+        agree(f"v = {values}" + f", times {scale:g}," * (scale > 1), out * scale, expected * scale,
               (scale > 1, "nothing may be added to a small length, and it is not zero"),
               "it is the root of the sum of the squares")
         agree(f"v = {values}", jax.grad(length)(jnp.asarray(v)), v / expected, "it is v / length",
@@ -238,6 +256,7 @@ def length(v):
         ("def length(v):\n    square = jnp.sum(v * v)\n"
          "    return jnp.where(square == 0, 0.0, jnp.sqrt(square))", "also where its result"),
         ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v) + 1e-12)", "nothing may be added"),
+        ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v) + 1e-24)", "nothing may be added"),
         ("def length(v):\n    square = jnp.sum(v * v)\n    if square == 0:\n        return square\n"
          "    return jnp.sqrt(square)", "cannot look at the numbers"),
         ("def length(v):\n    square = jnp.sum(v * v)\n    is_zero = square < 1e-6\n"
@@ -301,6 +320,10 @@ def _guarded(w: Any, example: Any) -> Any:
     return w["height"] + jnp.sum(jnp.where(example > 0, w["slope"] * jnp.sqrt(example), 0.0))
 
 
+def _steep(w: Any, example: Any) -> Any:
+    return jnp.sqrt(w["slope"]) * example + w["height"]
+
+
 def _of_vectors(w: Any, example: Any) -> Any:
     return jnp.sum(w["height"]) + jnp.linalg.norm(w["slope"] * example)
 
@@ -315,6 +338,8 @@ LOSSES: list[tuple[str, Callable, Any, Any, str]] = [
      "gradient is not, and only one of the leaves of the gradient shows it"),
     ("height + slope sqrt(x) where x > 0", _guarded, {"slope": 1.0, "height": 0.0},
      np.array([4.0, -1.0, 9.0]), "only examples whose gradient is nan are bad"),
+    ("sqrt(slope) x + height, with the slope 0", _steep, {"slope": 0.0, "height": 1.0},
+     np.array([1.0, 0.0, 2.0]), "an infinity is not a nan"),
     ("height[0] + height[1] + norm(slope x), for vectors", _of_vectors,
      {"slope": np.ones(2, np.float32), "height": np.ones(2, np.float32)},
      np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0], [1.0, 0.0]]), "a gradient may have several "
@@ -330,7 +355,9 @@ def grade_bad_examples(bad_examples: Callable) -> None:
                   if any(np.isnan(np.asarray(leaf)[i]).any() for leaf in jax.tree.leaves(of_each))]
         data = " and ".join(shown(leaf) for leaf in jax.tree.leaves(batch))
         inputs = f"a loss of {text}, and the batch {data},"
-        with wanting(inputs, expected, hint):
+        with wanting(inputs, expected,
+                     (ValueError, "what do you do with a leaf that has one number for each "
+                     "example, and with one that has more?"), hint):
             result = bad_examples(loss, weights, batch)
             expect(result is not None, "your function gave None: does each way through it end in "
                    "`return`?")
@@ -365,6 +392,14 @@ def bad_examples(loss, weights, batch):
          "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
          "    bad = sum(jnp.isnan(leaf) for leaf in jax.tree.leaves(g))\n"
          "    return np.flatnonzero(bad).tolist()", "first axis counts the examples"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    bad = [~jnp.isfinite(x).reshape(len(x), -1).all(1) for x in jax.tree.leaves(g)]\n"
+         "    return np.flatnonzero(np.any(bad, axis=0)).tolist()", "is not a nan"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    bad = sum(jnp.isnan(x).any(axis=1) for x in jax.tree.leaves(g))\n"
+         "    return np.flatnonzero(bad).tolist()", "one number for each example"),
     ],
     hints=["first the gradients of all examples, and then: which of them hold a nan?",
            "an example is bad if any array of its gradient has a nan anywhere"])
@@ -528,6 +563,15 @@ def _largest_log(x: Any) -> Any:
     return lax.top_k(jnp.log(x), 1)[0]
 
 
+_two_logs_p = core.Primitive(
+    "two_logs", impl=lambda x: [np.log(np.abs(x)), np.log(x)], abstract_eval=lambda x: [x, x],
+    multiple_results=True)
+
+
+def _two_logs(x: Any) -> Any:
+    return tuple(_two_logs_p.bind_list(x))
+
+
 # Functions in words, arguments, the name of the first primitive that makes a nan, and a hint
 PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
     ("sin(2 x) / (x - x) + 1", _scaled, 0.0, "div", "the first one is expected, not the last"),
@@ -539,7 +583,9 @@ PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
      "`jaxpr.constvars` are variables, and their values are in `consts`"),
     ("top_k(log(x), 1)[0]", _largest_log, [1.0, 1.0], None, "an equation may have several outputs: "
      "every one of its outvars gets its value"),
-    ("top_k(log(x), 1)[0]", _largest_log, [1.0, -1.0], "log", "look at all elements of an array")]
+    ("top_k(log(x), 1)[0]", _largest_log, [1.0, -1.0], "log", "look at all elements of an array"),
+    ("two_logs(x), which are log(abs(x)) and log(x),", _two_logs, -1.0, "two_logs", "an equation "
+     "may have several outputs, and the nan is in the second: look at all of them")]
 
 
 def grade_first_nan(first_nan: Callable) -> None:
@@ -598,6 +644,16 @@ def first_nan(program, *args):
          "        if nan[0] and not any(nan[1:]):\n"
          "            return eqn.primitive.name\n"
          "        values.update(zip(eqn.outvars, outs))", "has constants as well"),
+        ("def first_nan(program, *args):\n"
+         "    values = dict(zip(program.jaxpr.constvars, program.consts))\n"
+         "    values.update(zip(program.jaxpr.invars, args))\n"
+         "    for eqn in program.eqns:\n"
+         "        operands = [v.value if hasattr(v, 'value') else values[v] for v in eqn.invars]\n"
+         "        outs = eqn.primitive.bind_list(*operands, **eqn.params)\n"
+         "        nan = [bool(jnp.isnan(x).any()) for x in (outs[0], *operands)]\n"
+         "        if nan[0] and not any(nan[1:]):\n"
+         "            return eqn.primitive.name\n"
+         "        values.update(zip(eqn.outvars, outs))", "the nan is in the second"),
     ],
     hints=["a dict from variables to values, filled as the program runs",
            "jnp.isnan(x).any() of each output, and of each operand"])

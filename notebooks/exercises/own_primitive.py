@@ -263,6 +263,13 @@ def grade_transposed(transposed: Callable) -> None:
                      columns="a number's new column is its old row",
                      starts="row i begins where the rows before it end; an empty row, too",
                      stops="how many numbers were in each column? A column may be empty")
+    data, *places = _csr(matrices[0])
+    inputs = f"the matrix {matrices[0].tolist()}, of which the number 2 is a 0 now,"
+    expected = (data[[1, 0, 2]] * [1, 0, 1], *_csr(matrices[0].T)[1:])
+    _check_parts(inputs, transposed(np.where(data == 2, np.float32(0), data), *places, 3),
+                 tuple(part.astype(right.dtype) for part, right in zip(
+                     expected, _csr(matrices[0].T), strict=True)),
+                 data="a number that is 0 has its place as well: `data` may change later")
 
 
 _TRANSPOSED = """
@@ -286,6 +293,13 @@ exercise(
     wrong=[(_transposed_text(data="data"), "sort them by"),
            (_transposed_text(columns="columns[order]"), "its old row"),
            (_transposed_text(minlength=""), "an empty row"),
+           ("def transposed(data, columns, starts, stops, count):\n"
+            "    dense = np.zeros((count, len(starts)), data.dtype)\n"
+            "    rows = np.repeat(np.arange(len(starts)), stops - starts)\n"
+            "    dense[columns, rows] = data\n    rows, columns = np.nonzero(dense)\n"
+            "    counts = np.bincount(rows, minlength=count)\n    stops = np.cumsum(counts)\n"
+            "    return (dense[rows, columns], *(x.astype(np.int32) for x in (columns, "
+            "stops - counts, stops)))", "has its place as well"),
            (_transposed_text(key="rows"), "sort them by"),
            ("def transposed(data, columns, starts, stops, count):\n"
             "    return data, columns, stops, starts", "`data`")],

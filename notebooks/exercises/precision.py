@@ -39,6 +39,8 @@ def grade_gap(gap: Callable) -> None:
             with wanting(f"x = {x!r}", expected):
                 result = numbers(gap(x))
             expect(np.ndim(result) == 0, f"one number is expected, and yours is {shown(result)}")
+            expect(isinstance(result, float), f"for x = {x!r} a Python float is expected, and "
+                   f"yours is of type {type(result).__name__}")
             _agrees(float(result) == expected, f"x = {x!r}", f"{float(result):.6g}",
                   f"{expected:.6g}", "that is the gap of float64, whose fraction has 52 bits"
                   if float(result) == np.spacing(x) else hint)
@@ -61,6 +63,8 @@ def gap(x):
         ("def gap(x):\n    return math.ulp(x)", "52 bits"),
         ("def gap(x):\n    return 2.0 ** math.floor(jnp.log2(x)) / 2**23", "a logarithm"),
         ("def gap(x):\n    return 2.0 ** -23", "from 2 to 4"),
+        ("def gap(x):\n    return np.nextafter(np.float32(x), np.float32(np.inf)) - np.float32(x)",
+         "a Python float is expected"),
     ],
     afterthought="NumPy has it as `np.spacing(np.float32(x))`",
     hints=["find the power of two at x or below: there the stretch with these gaps begins",
@@ -129,6 +133,11 @@ def grade_careful_sum(careful_sum: Callable) -> None:
                 if result == jnp.sum(x) else "what was lost goes in once, with the right sign")
         _agrees(abs(float(result) - expected) <= 2.0**-23 * expected, f"x = {text}",
               f"{float(result):.9g}", f"{expected:.9g}", hint)
+    # Each of the eight is lost beside 1, which is lost beside 2**26: 64 bits alone keep them
+    exact = careful_sum(jnp.float32([2.0**26, 1.0, *[2.0**-25] * 8, -2.0**26]))
+    expect(exact != 1 + 2.0**-22, "for x = [2**26, 1, and eight times 2**-25, -2**26] additions in "
+           "float32 do not give 1 + 2**-22, also with what was lost, and yours does: it adds with "
+           "more digits than float32 has")
 
 
 _CAREFUL = """
@@ -153,7 +162,16 @@ exercise(
         ("def careful_sum(x):\n    return jnp.sum(x)", "but they lose"),
         ("def careful_sum(x):\n    return np.sum(np.asarray(x), dtype=np.float64)",
          "the dtype is float32, and yours is float64"),
+        ("def careful_sum(x):\n    return jnp.float32(np.sum(np.asarray(x, np.float64)))",
+         "more digits than float32 has"),
+        ("import math\ndef careful_sum(x):\n    return jnp.float32(math.fsum(x.tolist()))",
+         "more digits than float32 has"),
     ],
+    right=["def careful_sum(x):\n    total, lost = jnp.float32(0), jnp.float32(0)\n"
+           "    for number in x:\n        larger = total + number\n"
+           "        part = larger - total\n"
+           "        lost += (total - (larger - part)) + (number - part)\n"
+           "        total = larger\n    return total + lost"],
     afterthought="this is Kahan's sum; its error does not grow with the number of summands",
     hints=["`(total + number) - total` is what has arrived of `number`"])
 
@@ -258,12 +276,14 @@ def grade_elapsed(elapsed: Callable) -> None:
     inputs += [start + np.cumsum(random.integers(0, 40, 5) / 8) for start in (1.7e9, 5e8, 1e6, 0.0)]
     inputs += [1.7e9 + np.array([5.0, 0.25, 7.5])]
     for stamps in inputs:
-        expected = stamps - stamps[0]
+        expected, given = stamps - stamps[0], stamps.copy()
         with wanting(f"stamps = {stamps.tolist()}", expected):
             out: Any = elapsed(stamps)
         expect(isinstance(out, jax.Array), f"for stamps = {stamps.tolist()} yours is of "
                f"type {type(out).__name__}\nreturn one of our arrays, not NumPy's")
         expect(out.dtype == jnp.float32, f"a float32 is expected, and this is {out.dtype}")
+        expect(np.array_equal(given, stamps), f"for stamps = {given.tolist()} the caller's array "
+               f"is {stamps.tolist()} afterwards: it should stay as it is")
         agree(f"stamps = {stamps.tolist()}", out, expected,
               (near(out, stamps) or min(expected) < 0, "seconds since the *first* stamp are "
                "expected, which need not be the smallest"),
@@ -286,6 +306,8 @@ def elapsed(stamps):
          "not be the smallest"),
         ("def elapsed(stamps):\n    return jnp.asarray(stamps)", "since the *first*"),
         ("def elapsed(stamps):\n    return jnp.asarray(stamps - 1.7e9)", "not always"),
+        ("def elapsed(stamps):\n    stamps -= stamps[0]\n    return jnp.asarray(stamps)",
+         "should stay as it is"),
     ],
     hints=["what is done in NumPy is done with 64 bits"])
 
@@ -306,8 +328,9 @@ def grade_take_in(take_in: Callable) -> None:
                 warnings.simplefilter("ignore")
                 out = take_in(x)
         except ValueError as error:
-            raise Hint(f"for {text} an array is expected, and yours is an error\nrounding alone "
-                       "loses nothing: ask the switch what is") from error
+            raise Hint(f"for {text} an array is expected, and yours is an error\n" + (
+                "each of them is an int32, from -2**31 to 2**31 - 1" if x.dtype.kind == "i" else
+                "rounding alone loses nothing") + ": ask the switch what does") from error
         expect(isinstance(out, jax.Array), f"for {text} one of our arrays is expected, and yours "
                f"is of type {type(out).__name__}")
         agree(text, out, x.astype(out.dtype), "the numbers should be the same")
@@ -366,8 +389,8 @@ def grade_remainder(remainder: Callable) -> None:
         expect(np.ndim(result) == 0, f"one number is expected, and yours is {shown(result)}")
         _agrees(float(result) == expected, f"digits = {digits} and m = {m}", shown(result),
                 expected,
-              "start from the left: so far it is 4, and with the next digit 42"
-              if len(digits) < 12 else
+              f"{len(digits)} digits, from the left: the first of them is {digits[0]}, "
+              f"two are {''.join(map(str, digits[:2]))}" if len(digits) < 12 else
               "a number of twelve digits does not fit into 32 bits: let no number on the way "
               "become that large")
         expect(dtype == jnp.int32, f"for digits = {digits} and m = {m} yours is of dtype {dtype}\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.notebook.checks import agree, chosen, exercise, expect, instead_of, shown
+from minijax.notebook.checks import agree, chosen, exercise, expect, instead_of, near, shown
 
 CHAPTER = "22_simplifying"
 _GIVEN_MINI = "%mini begin 22"
@@ -56,7 +56,8 @@ _NUMBERS: dict[str, Any] = {
     "np.float64(1)": np.float64(1), "np.float32(1)": np.float32(1), "np.int64(1)": np.int64(1),
     "np.int8(1)": np.int8(1), "np.float64('nan')": np.float64("nan"), "0": 0, "False": False,
     "np.float32(-0.0)": np.float32(-0.0), "2.5": 2.5, "np.float64(2.5)": np.float64(2.5),
-    "np.float32('nan')": np.float32("nan")}
+    "np.float32('nan')": np.float32("nan"),
+    "np.float64('nan') with another last bit": np.int64(0x7ff8_0000_0000_0001).view(np.float64)}
 
 
 def _same(x: Any, y: Any) -> bool:
@@ -77,6 +78,8 @@ def grade_same_number(same_number: Callable) -> None:
                     ": Python's numbers are 64 bits long, and have a dtype, too")
         elif np.asarray(x).dtype != np.asarray(y).dtype:
             hint = ": the results would have another dtype"
+        elif np.isnan(x) and np.isnan(y):
+            hint = ": both are nan, and their bits differ"
         elif x == y:
             hint = ": what is 1 divided by each of them?"
         expect(isinstance(result, bool | np.bool_) and result == expected, f"for {first} and "
@@ -95,6 +98,7 @@ exercise(
                          "np.signbit(y))"), "its bits do"),
            ("def same_number(x, y):\n    return type(x) is type(y) and repr(x) == repr(y)",
             "have a dtype, too"),
+           (_SAME.format("(x.dtype, repr(x)) == (y.dtype, repr(y))"), "their bits differ"),
            ("def same_number(x, y):\n    return x.dtype == y.dtype", "a number of Python")],
     hints=["`x.tobytes()` is what stands in memory"])
 
@@ -116,7 +120,8 @@ def grade_commuting_key(commuting_key: Callable) -> None:
     cases: list[tuple[str, list]] = [
         (name, list(keys)) for name in ("add", "mul", "sub", "div", "dot")
         for keys in itertools.product((a, b, c), repeat=2)]
-    cases += [(name, keys) for name in ("add", "mul") for keys in ([1, 4], [2, 3], [1, 3], [2, 2])]
+    cases += [(name, keys) for name in ("add", "mul") for keys in (
+        [1, 4], [2, 3], [1, 3], [2, 2], [-1, -2], [-2, -1])]  # of -1 and -2 the hash is the same
     cases += [("sin", [a]), ("sin", [b]), ("neg", [a]), *(
         ("where", list(keys)) for keys in itertools.permutations((a, b, c)))]
     cases += [("add", [_Key("d"), _Key("d")])]  # two that look alike
@@ -146,6 +151,11 @@ def grade_commuting_key(commuting_key: Callable) -> None:
                    else ": their arguments differ")
             expect(mine != other, f"for {inputs} two keys are expected, and yours is {mine!r} for "
                    f"both{why}")
+    ones, twos = ([(name,) for _ in range(40)] for name in ("one", "two"))
+    ends = [(min(ones, key=id), max(twos, key=id)), (max(ones, key=id), min(twos, key=id))]
+    expect(len({commuting_key("add", list(pair)) for pair in ends}) == 1, f"for add of {ends[0]} "
+           "and add of two others that equal these one key is expected, and yours are two: keys "
+           "are compared by `==`, wherever they lie")
 
 
 _COMMUTING = """
@@ -172,8 +182,12 @@ exercise(
             "the order does not matter"),
            (_commuting_text(names='("add", "mul", "sub")'), "the order matters"),
            (_commuting_text(one="name, sum(map(hash, keys))"), "their arguments differ"),
-           (_commuting_text(two="name, tuple(keys[:1])"), "their arguments differ")],
-    right=[_commuting_text(one="name, tuple(sorted(keys, key=id))")],
+           (_commuting_text(two="name, tuple(keys[:1])"), "their arguments differ"),
+           (_commuting_text(one="name, tuple(sorted(keys, key=id))"), "wherever they lie"),
+           (_commuting_text(one="name, tuple(sorted(keys, key=hash))"), "does not matter")],
+    right=["def commuting_key(name, keys):\n    if name not in ('add', 'mul'):\n"
+           "        return name, tuple(keys)\n"
+           "    return name, frozenset((k, list(keys).count(k)) for k in keys)"],
     hints=["a `frozenset` is a set that can be a key"])
 
 
@@ -232,6 +246,8 @@ def grade_neg_rule(neg_rule: Callable) -> None:
             program, answer = _simplified(mini, f, x)
         result = mini.eval_jaxpr(program, x)[0]
         agree(f"{inputs} and x = {shown(x)}", result, f(x),
+              (text == "-(-x)" and near(result, -x), "what was negated to make the operand of the "
+               "second `neg`? The rule gives that"),
               "only what was made by `neg` may go", what="the simplified program's result")
         expect(answer == names, f"for {inputs} the operations that are left are {names}, and yours "
                f"are {answer}")
@@ -276,9 +292,10 @@ def grade_transpose_rule(transpose_rule: Callable) -> None:
         agree(inputs, mini.eval_jaxpr(program, x)[0], x.transpose(once), what="the result")
         expected = ["transpose"] * (once != (0, 1, 2))
         expect(result == expected, f"for {inputs} the operations that are left are {expected}, and "
-               f"yours are {result}" + ("\nwhat a rule gives is taken only if it has the shape of "
-                                 "the result: axis k of that is axis q[k] of the middle one, and "
-                                 "which axis of x?" if expected else
+               f"yours are {result}" + ("\na rule is wanted for every two in a row, and what it "
+                                 "gives is taken only if it has the shape of the result: axis k "
+                                 "of that is axis q[k] of the middle one, and which axis of x?"
+                                 if expected else
                                  "\nwhat leaves each axis where it was is not needed"))
     program, result = _simplified(mini, lambda x: mini.transpose(mini.sin(x), (1, 0)), x[0])
     expect(result == ["sin", "transpose"], "for transpose(sin(x), (1, 0)) the operations that are "
@@ -357,6 +374,8 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
         agree(inputs, result, expected,
               (result == everything, "an equation whose result nobody reads needs nothing"),
               (result == direct, "an output is made of values, which are made of inputs"),
+              (any(np.array(direct) & ~np.array(result, bool)), "an input may be an output "
+               "itself, with no equation between"),
               "go through the equations from the last to the first", tolerance=0)
 
 
@@ -381,6 +400,8 @@ exercise(
     wrong=[(_needed_text(test="True"), "nobody reads needs nothing"),
            (_needed_text(order="jaxpr.eqns"), "from the last to the first"),
            (_needed_text(order="[]"), "made of inputs"),
+           (_needed_text(result="[v in read and v not in jaxpr.outvars for v in jaxpr.invars]"),
+            "an output itself"),
            (_needed_text(result="[v for v in jaxpr.invars if v in read]"), "booleans"),
            (_needed_text(result="read"), "booleans")],
     hints=["`DynamicJaxprTrace.program` does something like it"])

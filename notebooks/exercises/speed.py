@@ -36,7 +36,8 @@ class _Machine:
 # -- median_time -----------------------------------------------------------------------------------
 
 def grade_median_time(median_time: Callable) -> None:
-    loads = [[100, 3, 1, 2], [100, 1, 1, 1, 1, 1], [7, 1, 90, 2, 1, 2], [1, 5, 4, 9, 2, 3, 3, 3]]
+    loads = [[100, 3, 1, 2], [100, 1, 1, 1, 1, 1], [7, 1, 90, 2, 1, 2], [1, 5, 4, 9, 2, 3, 3, 3],
+             [9, 8, 1, 2, 5]]
     for load in loads:
         machine = _Machine(lambda call, load=load: load[min(call, len(load) - 1)])  # type: ignore[misc]
         count, expected = len(load) - 1, float(statistics.median(load[1:]))
@@ -49,6 +50,8 @@ def grade_median_time(median_time: Callable) -> None:
               (result == statistics.mean(load[1:]) != expected, "that is the mean: one call that "
                "was disturbed moves it"),
               (result == min(load[1:]) != expected, "that is the minimum"),
+              (count % 2 == 0 and result in load, "of an even number of times, the median is the "
+               "mean of the two in the middle"),
               (len(machine.looks) < 2 * count, "look at the clock before and after each call"),
               "which calls count, and what is between them?", what="the time")
         expect(machine.calls == count + 1, f"for {inputs} {count + 1} calls are made, and by yours "
@@ -75,6 +78,7 @@ exercise("median_time", chapter=CHAPTER, grade=grade_median_time, solution=_medi
          wrong=[(_median(warm="pass"), "call it once before"),
                 (_median(result="float(np.mean(times))"), "the mean"),
                 (_median(result="min(times)"), "the minimum"),
+                (_median(result="sorted(times)[count // 2]"), "the two in the middle"),
                 ("def median_time(f, clock, count):\n    f()\n    start = clock()\n"
                  "    for _ in range(count):\n        f()\n    return (clock() - start) / count",
                  "the mean")])
@@ -104,6 +108,13 @@ def grade_compared(compared: Callable) -> None:
         expect(apart < 0.05 or name != "a machine that gets slower", message + "while one is "
                "measured, the machine changes: both must feel it, so let them take turns")
         expect(apart < 0.05, message + "a few slow calls must not matter: compare medians")
+    machine = _Machine(lambda call: 1.0)
+    turns = [itertools.cycle(times) for times in ([3.0, 1.0, 2.0], [1.0, 2.0, 3.0])]
+    ratio = compared(*(lambda turn=turn: machine.program(next(turn))() for turn in turns),
+                     machine.clock, 21)
+    expect(ratio == 1.0, "for programs that take 3, 1, 2, 3, 1, 2 … and 1, 2, 3, 1, 2, 3 … the "
+           f"medians are 2 and 2, and their ratio is 1, and yours is {ratio:.3g}: the two medians "
+           "are compared, not the calls in pairs")
 
 
 _COMPARED = """
@@ -128,7 +139,8 @@ exercise("compared", chapter=CHAPTER, grade=grade_compared, solution=_compared()
          wrong=[(_compared(order=_ROWS), "take turns"),
                 (_compared(result="np.median(times[0]) / np.median(times[1])"), "other way round"),
                 (_compared(result="np.mean(times[1]) / np.mean(times[0])"), "compare medians"),
-                (_compared(result="sum(times[1]) / sum(times[0])"), "compare medians")])
+                (_compared(result="sum(times[1]) / sum(times[0])"), "compare medians"),
+                (_compared(result="np.median(np.divide(times[1], times[0]))"), "not the calls in")])
 
 
 # -- false_alarm -----------------------------------------------------------------------------------
@@ -354,10 +366,10 @@ exercise("waits_for", chapter=CHAPTER, grade=grade_waits_for, solution=_waits(),
 
 def grade_mean_ratio(mean_ratio: Callable) -> None:
     cases = [[4.0, 1.0, 0.25], [3.0, 0.1, 7.0, 1.5], [2.0, 2.0], [8.0, 2.0], [0.5],
-             [100.0, 0.5, 0.5]]
+             [100.0, 0.5, 0.5], [4.0] * 600, [0.25] * 600]
     for ratios in cases:
         expected = math.exp(statistics.fmean(map(math.log, ratios)))
-        inputs = f"the ratios {shown(ratios)}"
+        inputs = f"the ratios {shown(ratios)}" if len(ratios) < 600 else f"600 times {ratios[0]}"
         with wanting(inputs, expected, what="the mean"):
             result = mean_ratio(list(ratios))
         agree(inputs, result, expected,
@@ -366,6 +378,8 @@ def grade_mean_ratio(mean_ratio: Callable) -> None:
               (result == statistics.median(ratios), "only the middle one counts for that"),
               (abs(result - len(ratios) / sum(1 / r for r in ratios)) < 1e-9, "take the "
                "reciprocals: their mean is not one over this"),
+              (len(ratios) == 600, "the product is too large for a float, or too small: add "
+               "logarithms"),
               "ratios multiply; which number, multiplied by itself as often, has the same product?",
               what="the mean", tolerance=1e-9)
 
@@ -378,7 +392,8 @@ exercise("mean_ratio", chapter=CHAPTER, grade=grade_mean_ratio,
                 (_MEAN.format("float(np.median(ratios))"), "only the middle"),
                 (_MEAN.format("len(ratios) / sum(1 / r for r in ratios)"), "not one over this"),
                 (_MEAN.format("float(np.prod(ratios))"), "the same product"),
-                (_MEAN.format("float(np.sqrt(np.prod(ratios)))"), "the same product")],
+                (_MEAN.format("float(np.sqrt(np.prod(ratios)))"), "the same product"),
+                (_MEAN.format("float(np.prod(ratios)) ** (1 / len(ratios))"), "add logarithms")],
          afterthought="it is called the geometric mean")
 
 

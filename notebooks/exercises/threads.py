@@ -79,8 +79,8 @@ def grade_finished(finished: Callable) -> None:
             result = finished(list(times), threads)
         deal = max(sum(times[k::threads]) for k in range(threads))
         agree(inputs, result, expected,
-              (result == sum(times) / threads != expected, "a block is not divided: one thread has "
-               "it"),
+              (result == sum(times) / threads != expected, "a block is not divided, one thread has "
+               "it; and the blocks are taken in this order"),
               (result == deal != expected,
                "they do not take turns: the one that is free first takes the next"),
               "at which time is each thread free again?", tolerance=0)
@@ -432,8 +432,8 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         expect(result[0] is result[1] is not None, "for a text and an equal one the same code is "
                f"expected, and yours are {result}: return what was kept")
         called("another text", 1, "it has other words", (two,))
-        called("a text, with threads and without", 1, "`threads` makes other code of the same text",
-               (one, True), (one, False))
+        called("a text, with threads and without", 1, "`threads` makes other code of the same "
+               "text, and that without was compiled before", (one, True), (one, False))
         with_functions = [Given("three", {"f0": k}) for k in range(2)]
         called("two equal texts with functions", 2, "the text says `f0`; which function that is, "
         "it does not say", *((each,) for each in with_functions))
@@ -468,7 +468,8 @@ exercise(
            (_once(key="text, threads"), "two objects"),
            ("def compiled_once(text, threads=False):\n    return compiled(text, threads)",
             "two objects"),
-           (_once(key="[text.text, threads]"), "what is the key")])
+           (_once(key="[text.text, threads]"), "what is the key"),
+           (_once(first="CODE.clear() if len(CODE) > 1 else None"), "compiled before")])
 
 
 # -- in_key ----------------------------------------------------------------------------------------

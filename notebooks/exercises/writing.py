@@ -43,6 +43,9 @@ def grade_causal_weights(causal_weights: Callable) -> None:
               (near(result, expected.T), "the *rows* add up to 1"),
               (bool(np.isnan(result).any()), "exp(1000) is infinity, and the share "
                "of a fit beside it is 0: hide first, and let `jax.nn.softmax` do the rest"),
+              (n > 1 and near(result.sum(axis=0), np.ones(n)), "the weights of a *row* add up to "
+               "1, and those of your columns do"),
+              (near(np.diag(result), np.zeros(n)), "row k looks at column k, too"),
               "a place that is hidden behaves as if its fit were minus infinity",
               what="the table of weights")
 
