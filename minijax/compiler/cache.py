@@ -33,7 +33,8 @@ from .tiers import QuickCode, is_short
 
 MAGIC = b"minijax kernel 6\n"  # counts the changes to how cpu.py compiles a text
 SYMBOLS = (llvm.SYMBOL,)
-EXTERNAL = r"@((?:blas|minijax)_\w+)"  # external symbols of a kernel
+EXTERNAL = r"@((?:blas|block|minijax)_\w+)"  # external symbols of a kernel
+_blocks: dict[Any, Any] = {}  # microkernels, by name and processor; kernels have their addresses
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
@@ -138,7 +139,19 @@ def _function(linker: Any) -> Callable:
 def addresses_of(externals: Collection[str]) -> dict[str, int]:
     """The addresses of what a kernel calls."""
     return {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
+            else block(name) if name.startswith("block_")
             else blas(name.removeprefix("blas_")) for name in externals}
+
+
+def block(name: str) -> int:
+    """The address of the microkernel of a matrix product, which programs share. Its text leaves
+    little to LLVM's optimiser.
+    """
+    key = name, cpu.host()
+    if key not in _blocks:
+        text = llvm.block_assembly(name)
+        _blocks[key] = linked(lambda: text, (name,), {}, level=1)
+    return _blocks[key][name]
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],

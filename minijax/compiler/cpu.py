@@ -214,8 +214,8 @@ def compile(assembly: str, stage: str = "object", level: int | None = None) -> A
 
 
 def optimized(assembly: str, triple: str, machine: Any, level: int, vectorize: bool = True) -> Any:
-    """LLVM's module of an assembly text, after the passes of an optimisation level. At level 0 only
-    variables become registers, and LLVM selects instructions quickly.
+    """LLVM's module of an assembly text, after the passes of an optimisation level. At levels 0 and
+    1 only variables become registers; at level 0 LLVM also selects instructions quickly.
     """
     binding = _llvm()
     module = binding.parse_assembly(assembly)
@@ -224,9 +224,11 @@ def optimized(assembly: str, triple: str, machine: Any, level: int, vectorize: b
     options = binding.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization, options.slp_vectorization = vectorize, False  # as Numba has it
     builder = binding.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager() if level else binding.create_new_module_pass_manager()
+    is_quick = level < 2
+    passes = (binding.create_new_module_pass_manager() if is_quick
+              else builder.getModulePassManager())
     passes.add_always_inliner_pass()  # vector variants, called only now
-    if not level:
+    if is_quick:
         passes.add_sroa_pass()
         passes.add_simplify_cfg_pass()
     try:

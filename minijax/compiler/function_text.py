@@ -207,9 +207,6 @@ class FunctionText:
         dtype = let.args[-1].dtype
         if let.op in FORMULAS:
             return self.elementary(let, function(let.op, dtype))
-        if let.op == "halves" and self.lanes:
-            name, vector = self.module.halves(dtype, self.lanes)
-            return self.call_vectorizable(let, name, vector, self.lanes)
         template = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
         if not isinstance(template, str):
             return self.write_formula(let, template)
@@ -322,7 +319,7 @@ class FunctionText:
         """A loop over a range, without polls."""
         if self.module.vectorized and (lanes := self.lanes_in(loop)):
             self.loop_in_vectors(loop, start, stop, lanes)
-        elif not self.lanes and (partials := partials_of(loop, self.module.vectorized)):
+        elif partials := partials_of(loop, self.module.vectorized):
             self.sum_in_lanes(loop, start, stop, partials)
         elif self.module.vectorized:
             self.loop(loop, start, stop, ())
@@ -335,13 +332,11 @@ class FunctionText:
         sum is given no vector length, for which LLVM would change its order.
         """
         is_vectorizable, trip_count = loop.vectorize in ("parallel", "reduce"), loop.trip_count or 0
-        lanes = self.lanes or self.module.lanes
-        of_lanes = [f'!"llvm.loop.vectorize.width", i32 {lanes}', NO_INTERLEAVING, NO_UNROLLING]
-        if self.lanes:
-            self.loop(loop, start, stop, of_lanes)
-        elif is_vectorizable and calls(loop, self.module.called) and not adds_floats(loop):
+        if is_vectorizable and calls(loop, self.module.called) and not adds_floats(loop):
+            lanes = self.module.lanes
             rest = self.whole_vectors(start, stop, lanes)
-            self.loop(loop, start, rest, of_lanes)
+            self.loop(loop, start, rest, [f'!"llvm.loop.vectorize.width", i32 {lanes}',
+                                          NO_INTERLEAVING, NO_UNROLLING])
             self.loop(loop, rest, stop, [NO_UNROLLING, NO_VECTORIZATION])
         else:
             long_sum = loop.vectorize == "reduce" and trip_count > LONG_SUM
@@ -363,6 +358,8 @@ class FunctionText:
 
     def lanes_in(self, loop: For) -> int:
         """How many iterations are printed at once; 0 for scalars."""
+        if self.lanes:
+            return self.lanes if loop.vectorize else 0
         lanes = lanes_in(loop, vector_registers()[1])
         if lanes and calls(loop, self.module.called):
             return self.module.lanes if lanes >= self.module.lanes else 0
@@ -370,6 +367,9 @@ class FunctionText:
 
     def loop_in_vectors(self, loop: For, start: Operand, stop: Operand, lanes: int) -> None:
         """A loop over whole vectors, and one over the rest."""
+        if loop.trip_count == lanes:
+            self.alias(loop.index, start)
+            return self.print_vectorized(Vectorized(loop, lanes))
         rest = self.whole_vectors(start, stop, lanes)
         self.loop(replace(loop, body=(Vectorized(loop, lanes),)), start, rest, (), lanes)
         if (loop.trip_count or 1) % lanes:
@@ -561,6 +561,4 @@ class FunctionText:
         if is_library_call(call.external):
             slots = zip(operands, self.frame(operands), strict=True)
             operands = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]
-        elif call.external not in {ALONE, *self.module.functions}:
-            self.module.block(call.external)
         return self.emit(self.call("void", call.external, *operands))

@@ -26,6 +26,8 @@ def partials_of(loop: For, all_kinds: bool = False) -> Partials:
     branches between cheap terms. Those of sums and products of floats show their order; those of
     other reductions are for `all_kinds`.
     """
+    if loop.vectorize != "reduce":
+        return {}
     lets: dict[Operand, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
     variables: dict[Operand, Variable] = {
         each.target: each.variable for each in loop.body if isinstance(each, Read)}
@@ -35,8 +37,8 @@ def partials_of(loop: For, all_kinds: bool = False) -> Partials:
            if let and let.op in REDUCING and variables.get(let.args[0]) is x and x.dtype != BOOL}
     is_heavy = any(isinstance(each, Let) and each.op in FORMULAS for each in inside)
     simple = STRAIGHT | Declare | If if is_heavy else STRAIGHT
-    if (loop.vectorize != "reduce" or not (adds_floats(loop) or all_kinds and ops)
-            or len(ops) < len(assigned) or not all(isinstance(each, simple) for each in inside)):
+    if (not (adds_floats(loop) or all_kinds and ops) or len(ops) < len(assigned)
+            or not all(isinstance(each, simple) for each in inside)):
         return {}
     trip_count = max(BYTES) if loop.trip_count is None else loop.trip_count
     nbytes = next((sizes[is_heavy] for least, sizes in BYTES.items() if trip_count >= least), 0)

@@ -26,8 +26,7 @@ from .vectors import Function, called_in, lanes_of
 SYMBOL = "kernel"
 POLL = "minijax_poll"  # polls for signals outside of parallel loops
 PURE = "noinline nounwind willreturn memory(none)"
-# `halves` of vectors, in the pattern that LLVM selects a single instruction for. It is inlined
-# after vectorisation: in a scalar loop LLVM would not recognise the pattern.
+# `halves` of vectors, in the pattern that LLVM selects a single instruction for.
 HALVES = """\
 define hidden <{lanes} x {t}> {name}(<{lanes} x {t}> %x, <{lanes} x {t}> %y)
 alwaysinline nounwind willreturn memory(none) {{
@@ -50,6 +49,22 @@ def assembly(kernel: Kernel, vectorized: bool = False) -> str:
     what the cache on disk is keyed by. It is `vectorized` if LLVM's vectoriser will not run.
     """
     return ModuleText(replace(kernel, body=split_loops(kernel.body)), vectorized).text()
+
+
+def block_assembly(name: str) -> str:
+    """The microkernel of a matrix product as a module of its own. The columns of its block are one
+    vector, so its accumulators stay in registers without LLVM's optimiser.
+    """
+    parameters, accumulators, body = block(name)
+    nothing = Kernel(name, (), (), (), (), 0, {}, ())  # to outline: totals are in registers
+    module = ModuleText(nothing, vectorized=True)
+    buffers = [x for x in (*parameters, *accumulators) if isinstance(x, Buffer)]
+    inner = module.printer(buffers, accumulators[0].size)
+    inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
+    inner.allocate_on_stack(accumulators)
+    inner.body(body)
+    signature = ", ".join(map(inner.typed, parameters))
+    return module.assembled(inner.text(f"void @{name}({signature})"))
 
 
 def numbered(t: str, x: str, count: int) -> str:
@@ -87,6 +102,10 @@ class ModuleText:
         bodies = split_body(with_tables(self.kernel.body, self.entry), MAX_FUNCTION)
         names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies))), ""]
         parts = [*map(self.kernel_part, names, bodies, names[1:])]
+        return self.assembled(*parts)
+
+    def assembled(self, *parts: str) -> str:
+        """The module of some functions, with the helpers in use and the metadata."""
         return "\n".join([*self.functions.values(), *parts, *self.metadata.lines]) + "\n"
 
     def kernel_part(self, name: str, body: Sequence[Statement], following: str) -> str:
@@ -174,38 +193,21 @@ class ModuleText:
             result = vectors.function(f)
             self.functions[vector] = inner.text(
                 f"internal {v} {vector}{numbered(v, 'x', count)} {PURE}", f"{v} {result}")
-            self.scalar_variant(name, vector, self.lanes, t, count)
+            self.functions[name] = "\n".join([
+                f"define hidden {t} {name}{numbered(t, 'x', count)} {PURE} {{",
+                *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
+                  for k in range(count)),
+                f"  %results = call {v} {vector}{numbered(v, 'all', count)}",
+                f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
         return name, vector
 
-    def scalar_variant(self, name: str, vector: str, lanes: int, t: str, count: int) -> None:
-        """Define a scalar function by its vector variant, with zeros in the other lanes."""
-        v = f"<{lanes} x {t}>"
-        self.functions[name] = "\n".join([
-            f"define hidden {t} {name}{numbered(t, 'x', count)} {PURE} {{",
-            *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
-              for k in range(count)),
-            f"  %results = call {v} {vector}{numbered(v, 'all', count)}",
-            f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
-
-    def halves(self, dtype: np.dtype, lanes: int) -> tuple[str, str]:
-        """The names of the operation `halves`, scalar and vectorised."""
+    def halves(self, dtype: np.dtype, lanes: int) -> str:
+        """The name of the operation `halves` of vectors."""
         t, half = llvm_type(dtype), f"i{4 * dtype.itemsize}"
-        name, vector = f"@halves.{t}.{lanes}", f"@halves.{lanes}.{t}"
+        name = f"@halves.{lanes}.{t}"
         if name not in self.functions:
             even, odd = (", ".join(f"i32 {k}" for k in range(first, 2 * lanes, 2))
                          for first in (0, 1))
-            self.functions[vector] = HALVES.format(
-                name=vector, lanes=lanes, parts=2 * lanes, t=t, half=half, even=even, odd=odd)
-            self.scalar_variant(name, vector, lanes, t, 2)
-        return name, vector
-
-    def block(self, name: str) -> None:
-        """Define the microkernel of a matrix product."""
-        parameters, accumulators, body = block(name)
-        buffers = [x for x in (*parameters, *accumulators) if isinstance(x, Buffer)]
-        inner = self.printer(buffers, accumulators[0].size)
-        inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
-        inner.allocate_on_stack(accumulators)
-        inner.body(body)
-        signature = ", ".join(map(inner.typed, parameters))
-        self.functions[name] = inner.text(f"internal void @{name}({signature}) noinline optsize")
+            self.functions[name] = HALVES.format(
+                name=name, lanes=lanes, parts=2 * lanes, t=t, half=half, even=even, odd=odd)
+        return name

@@ -190,7 +190,7 @@ def symbols(linked: Callable[..., Any], names: Set[str] = frozenset(SHARING)) ->
         text = "".join(f"@{name} = external global i8\n" for name in fields)
         text += interrupts.RUNTIME + SHARE + (BLAS if settings else NO_BLAS)
         _state["main"].value = threading.main_thread().ident or 0
-        _code.append(linked(lambda: text, NAMES, fields | settings))
+        _code.append(linked(lambda: text, NAMES, fields | settings, level=0))
     if not names.isdisjoint(SHARING):
         _start_workers()
     return _code[0]

@@ -35,7 +35,7 @@ FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
 OPAQUE: Pattern = (("opaque", None),)  # an index that only the rule itself can interpret
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
-_UNKNOWN_TRIP_COUNT = 16
+UNKNOWN_TRIP_COUNT = 16
 _MAX_PROBES = 4096  # probes that are kept
 _LIBRARY_COST = 1 << 19  # a call is assumed to be long: a short one is in no parallel loop
 
@@ -153,7 +153,7 @@ class _Recorder(ProgramBuilder):
         key = ("access", x, key)
         element = self.lookup(key)
         if element is None:
-            trip_count = math.prod(_UNKNOWN_TRIP_COUNT if s.trip_count is None else s.trip_count
+            trip_count = math.prod(UNKNOWN_TRIP_COUNT if s.trip_count is None else s.trip_count
                                    for s in self.scopes[self.base:])
             self.probe.accesses.append((x.argument, pattern, trip_count))
             element = self._define(x.dtype, len(self.scopes) - 1)
@@ -255,10 +255,10 @@ def cost_of(body: Sequence[Statement]) -> float:
             case Call():
                 total += work(statement) or _LIBRARY_COST
             case For(body=inner, trip_count=trip_count):
-                trip_count = _UNKNOWN_TRIP_COUNT if trip_count is None else trip_count
+                trip_count = UNKNOWN_TRIP_COUNT if trip_count is None else trip_count
                 total += trip_count * (cost_of(inner) + 1.0)
             case While(condition, _, inner):
-                total += _UNKNOWN_TRIP_COUNT * (cost_of(condition) + cost_of(inner) + 1.0)
+                total += UNKNOWN_TRIP_COUNT * (cost_of(condition) + cost_of(inner) + 1.0)
             case If(_, then, orelse):
                 total += 2.0 + max(cost_of(then), cost_of(orelse))
     return total

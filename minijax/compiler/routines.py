@@ -6,6 +6,7 @@ In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,8 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
     (rows, columns), b = map(int, sizes), Builder()
     x, y, z = (Buffer(name, np.dtype(dtype), (), role) for name, role in (
         ("x", "input"), ("y", "input"), ("z", "output")))
-    sums = [Buffer("total", x.dtype, (columns,), "output") for _ in range(rows)]  # in registers
+    sums = [Buffer("total", x.dtype, (columns,), "local") for _ in range(rows)]  # in registers
+    edge = Buffer("edge", x.dtype, (rows, columns), "local")
     down, right, step, k, below, row, column, stop, adds = (
         Scalar(name, INT64) for name in "down right step terms below row column stop adds".split())
     zero = b.const(0, x.dtype)
@@ -86,25 +88,37 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
             return b.fma(x, y, total)
         return b.add(total, b.halves(x, y) if halves else b.mul(x, y))
 
-    def where(test: Any, buffer: Buffer, place: Any) -> Any:
-        return b.choose(test, lambda: b.load(buffer, (place,)), lambda: zero)
+    def sum_terms(term_at: Callable[[Any, Any], Any]) -> None:
+        with b.loop(k) as i, lanes() as j:
+            term = term_at(j, b.add(b.mul(i, step), j))
+            for r, total in enumerate(sums):
+                factor = b.load(x, (b.add(b.mul(b.index(r), down), b.mul(i, right)),))
+                b.store(total, (j,), one_more(factor, term, b.load(total, (j,))))
+
+    def put(r: Any, j: Any, total: Any, is_first: bool) -> None:
+        place = (b.add(b.mul(b.index(r), below), j),)
+        b.store(z, place, b.add(zero if is_first else b.load(z, place), total))
 
     with lanes() as j:
         for total in sums:
             b.store(total, (j,), zero)
-    with b.loop(k) as i, lanes() as j:
-        term = where(b.lt(j, stop), y, b.add(b.mul(i, step), j))
+    with b.when(b.eq(stop, columns)):
+        sum_terms(lambda _, at: b.load(y, (at,)))
+    with b.when(b.lt(stop, columns)):
+        sum_terms(lambda j, at: b.choose(b.lt(j, stop), lambda: b.load(y, (at,)), lambda: zero))
+    skipped_columns = b.or_(column, b.sub(columns, stop))
+    skipped = b.or_(row, skipped_columns)
+    with b.when(b.ne(skipped, 0)), lanes() as j:
         for r, total in enumerate(sums):
-            factor = b.load(x, (b.add(b.mul(b.index(r), down), b.mul(i, right)),))
-            b.store(total, (j,), one_more(factor, term, b.load(total, (j,))))
-    together = rows if cpu.vector_registers()[1] == 64 else 1  # others have no quick masked store
-    for first in range(0, rows, together):
-        with b.when(b.lt(row, first + together)), lanes() as j:
-            inside = b.and_(b.ge(j, column), b.lt(j, stop))
-            for r in range(first, first + together):
-                place = b.add(b.mul(b.index(r), below), j)
-                with b.when(b.and_(inside, b.le(row, r))):
-                    initial = where(b.ne(adds, 0), z, place)
-                    b.store(z, (place,), b.add(initial, b.load(sums[r], (j,))))
+            b.store(edge, (r, j), b.load(total, (j,)))
+    for is_first, test in (True, b.eq(adds, 0)), (False, b.ne(adds, 0)):
+        with b.when(b.and_(test, b.eq(skipped, 0))), lanes() as j:
+            for r, total in enumerate(sums):
+                put(r, j, b.load(total, (j,)), is_first)
+        with b.when(b.and_(test, b.ne(skipped, 0))), b.loop(rows, row) as r:
+            with b.when(b.eq(skipped_columns, 0)), lanes() as j:
+                put(r, j, b.load(edge, (r, j)), is_first)
+            with b.when(b.ne(skipped_columns, 0)), b.loop(stop, column) as j:
+                put(r, j, b.load(edge, (r, j)), is_first)
     parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
-    return parameters, sums, b.scopes[0].statements
+    return parameters, [*sums, edge], b.scopes[0].statements

@@ -7,7 +7,6 @@ In JAX: no counterpart; JavaScript engines have tiers.
 import contextlib
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,32 +14,35 @@ import numpy as np
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .lanes import partials_of
-from .loops import Call, For, Kernel, Let, Statement, While, walk
-from .probe import cost_of
+from .loops import Assign, Call, For, If, Kernel, Let, Statement, While, walk
+from .probe import UNKNOWN_TRIP_COUNT, cost_of
 from .vectorization import lanes_in
 from .vectors import called_in, function, lanes_of
 
-# Seconds: of LLVM's optimiser for a kernel and for each of its statements; of quick code for a
-# simple operation on numbers or on vectors, and for one of a product.
-PER_KERNEL, PER_STATEMENT, PER_OPERATION, PER_TERM = 5e-3, 0.5e-3, 1e-9, 0.6e-9
+# Seconds that quick code loses with each operation, on numbers or on vectors; and with each new
+# value of a variable, which is stored in memory. The index of a loop is one.
+PER_OPERATION, PER_VARIABLE = 0.25e-9, 2e-9
 
-# Seconds of a call of quick code, at most, besides a tenth of what optimising takes: a later
-# process runs it from disk, and must not be slow.
-LONGEST = 0.02
+# Seconds that a call of quick code may lose, and more of them for each statement: a tenth of what
+# optimising one takes. A later process runs quick code from disk, and must not be slow.
+LONGEST, PER_STATEMENT = 0.032, 0.1e-3
+
+RARE = 1 / 8  # how often a branch is taken that has loops, and no other side
 
 
 def is_short(kernel: Kernel) -> bool:
-    """Whether a call of quick code takes less time than optimising it. A while loop may run for
-    ever.
+    """Whether a call of quick code takes little longer than one of optimised code. A while loop may
+    run for ever.
     """
     statements = list(walk(kernel.body))
-    optimising = PER_KERNEL + len(statements) * PER_STATEMENT
-    return (not any(isinstance(each, While) for each in statements)
-            and Estimate(kernel).seconds(kernel.body) < min(optimising, LONGEST + optimising / 10))
+    limit = LONGEST + len(statements) * PER_STATEMENT
+    return not any(isinstance(each, While) for each in statements) and (
+        cost_of(kernel.body) * PER_VARIABLE < limit  # without vectors
+        or Estimate(kernel).seconds(kernel.body) < limit)
 
 
 class Estimate:
-    """Estimates how long quick code of a kernel takes."""
+    """Estimates how much longer quick code of a kernel takes than optimised code."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.register = vector_registers()[1]
@@ -48,25 +50,31 @@ class Estimate:
         self.lanes = lanes_of(self.called)  # which a function computes even for a single number
 
     def seconds(self, body: Iterable[Statement]) -> float:
-        """About how long a body takes."""
+        """About how much longer a body takes."""
         return sum(map(self.of_statement, body))
 
     def of_statement(self, statement: Statement) -> float:
-        if isinstance(statement, For):
-            return self.of_loop(statement)
+        match statement:
+            case For():
+                return self.of_loop(statement)
+            case If(_, then, orelse):
+                is_rare = not orelse and any(isinstance(each, For) for each in then)
+                return self.seconds((*then, *orelse)) * (RARE if is_rare else 1 / 2)
+            case Assign():
+                return PER_VARIABLE
+            case Call():
+                return 0.  # of the same code
         calls = isinstance(statement, Let) and statement.op in FORMULAS and function(
             statement.op, statement.target.dtype) in self.called
-        return cost_of((statement,)) * (PER_TERM if isinstance(statement, Call) else
-                                        PER_OPERATION * (self.lanes if calls else 1))
+        return cost_of((statement,)) * PER_OPERATION * (self.lanes if calls else 1)
 
     def of_loop(self, loop: For) -> float:
-        iterations = cost_of((replace(loop, body=()),))
+        iterations = UNKNOWN_TRIP_COUNT if loop.trip_count is None else loop.trip_count
         lanes = lanes_in(loop, self.register)
         for x in partials_of(loop, all_kinds=True):
             lanes = self.register // x.dtype.itemsize
-        if lanes:
-            return iterations / lanes * (1 + cost_of(loop.body)) * PER_OPERATION
-        return iterations * (PER_OPERATION + self.seconds(loop.body))
+        body = cost_of(loop.body) * PER_OPERATION if lanes else self.seconds(loop.body)
+        return iterations / max(lanes, 1) * (PER_VARIABLE + body)
 
 
 class QuickCode:

@@ -82,6 +82,9 @@ class VectorText(FunctionText):
 
     def print_let(self, let: Let) -> None:
         step = self.steps.of(let)
+        if step is None and let.op == "halves":
+            return self.call_vectorizable(let, "", self.module.halves(let.target.dtype, self.lanes),
+                                          self.lanes)
         if step is None:
             return super().print_let(let)
         self.scalars.print_let(let)

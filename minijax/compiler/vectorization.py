@@ -67,13 +67,12 @@ def lanes_in(loop: For, register: int) -> int:
     """The number of iterations that fill a vector register; 0 for a loop that is not printed in
     vectors: its iterations depend on each other, it has long loops, or it would be no faster.
     """
-    statements = list(walk(loop.body))
     if loop.vectorize not in ("parallel", "reduce") or not is_straight(loop.body) or (
             loop.vectorize == "reduce" and not are_independent(loop)):
         return 0
     if OPERATIONS_PER_GATHER * gathers(loop.body, Steps(loop.index)) > cost_of(loop.body):
         return 0
-    values = [each.value if isinstance(each, Store) else each.target for each in statements
+    values = [each.value if isinstance(each, Store) else each.target for each in walk(loop.body)
               if isinstance(each, Let | Load | Store)]
     sizes = [x.dtype.itemsize for x in values if x.dtype not in (INT64, BOOL)]
     lanes = register // max(sizes, default=8)

@@ -1,11 +1,14 @@
 """Routines of BLAS and LAPACK: their text declares what they call, and their meanings agree."""
 
+import re
+
 import numpy as np
 import pytest
 
 import minijax
 from minijax import lax
-from minijax.compiler import cache, library, llvm
+from minijax.compiler import cache, cpu, library, llvm
+from minijax.compiler.kernels.products import block_routine
 from minijax.compiler.loops import INT64, Buffer, Call, Constant, Kernel
 from tests.running_text import meaning
 
@@ -61,6 +64,18 @@ def test_a_block_of_a_product_leaves_what_is_outside(numbers, rows, columns, k, 
     made = Kernel("k", tuple(buffers), (out,), (), (), 0, {}, (call,))
     assert cache.compile_or_load(made).run([x, y, found]) == 0
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [3, 40, 512])
+def test_the_totals_of_a_block_stay_in_registers(dtype, rows):
+    if not cpu.host().triple.startswith("x86_64"):
+        pytest.skip("the text of this processor's instructions is another one")
+    name, *_ = block_routine(rows, 512, np.dtype(dtype), False)
+    assembly = cpu.undisturbed(lambda: cpu.compile(llvm.block_assembly(name), "asm", level=1))
+    blocks = re.split(r"^\.L\w+:", assembly, flags=re.M)
+    whole, *_ = (block for block in blocks if re.search("v?f?m(add|ul)\\w*p[sd]", block))
+    assert not re.search(r"mov[au]p[sd].*%\wmm\d+, .*\(", whole)  # a store
 
 
 def test_the_meaning_of_syevd_replaces_a_matrix_by_its_vectors():

@@ -142,6 +142,8 @@ def test_what_is_compiled_ahead_of_time_is_optimised(place):
 @pytest.mark.parametrize("f, quick", [
     (lambda x: jnp.tanh(x), True),
     (lambda x: x @ x.T @ x @ x.T @ x, True),
+    (lambda x: jnp.ones((999, 999)) @ jnp.resize(x, (999, 999)), True),
+    (lambda x: lax.top_k(jnp.resize(x, 1 << 20), 32), True),
     (lambda x: lax.fori_loop(0, 10 ** 8, lambda k, y: y * 0.5, x), False),
     (lambda x: lax.while_loop(lambda y: y[0, 0] > 0, lambda y: y - 1, x), False)])
 def test_only_programs_that_end_soon_have_a_first_tier(f, quick, place):

@@ -72,7 +72,7 @@ def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
 def of_real(b: Any, outputs: list, operands: list) -> None:
     """Transform real rows: as half as many complex numbers, followed by an unfolding."""
     [x], half = operands, operands[0].shape[-1] // 2
-    table = b.constant(roots(2 * half, x.dtype)[:, :half + 1])
+    table = b.constant(roots(2 * half, np.arange(half + 1), x.dtype))
     with nest(b, x.shape[:-1], "parallel") as row:
         spectrum = scratch(b, (half,), x.dtype)
 
@@ -98,7 +98,7 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
     """The inverse without its factor: the spectrum is folded into half as many complex numbers."""
     [out], [x, y] = outputs, operands
     half = x.shape[-1] - 1
-    table = b.constant(roots(2 * half, x.dtype)[:, :half])
+    table = b.constant(roots(2 * half, np.arange(half), x.dtype))
     with nest(b, x.shape[:-1], "parallel") as row:
         def folded(i: Any, j: Any) -> Complex:
             here, there = (*row, i), (*row, b.sub(half, i))
@@ -181,9 +181,9 @@ def smooth_above(n: int) -> int:
     return min(k << max(0, math.ceil(math.log2(n / k))) for k in (1, 3, 5))
 
 
-def roots(n: int, dtype: Any) -> np.ndarray:
-    """``exp(-2πik/n)`` for k below n: real parts, then imaginary ones."""
-    z = np.exp(-2j * np.pi * np.arange(n) / n)
+def roots(n: int, powers: np.ndarray, dtype: Any) -> np.ndarray:
+    """``exp(-2πik/n)`` for some k: real parts, then imaginary ones."""
+    z = np.exp(-2j * np.pi * powers / n)
     return np.stack([z.real, z.imag]).astype(dtype)
 
 
@@ -241,7 +241,7 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
                 column = loops.enter_context(_in_vectors(b, left * width, dtype))
                 iterations = [(s, column, 0) if width == 1 else (s, 0, column)]
             powers = np.outer(np.arange(r), np.arange(stride))
-            table = b.constant(roots(r * stride, dtype)[:, powers])
+            table = b.constant(roots(r * stride, powers, dtype))
             for iteration in iterations:
                 _butterflies(
                     b, (r, stride, left), iteration, (contiguous, contiguous_after), table,
@@ -359,9 +359,8 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
     above = n // below
     spectra = scratch(b, (*rows, n), dtype)
     step = 1 << (n.bit_length() + 1) // 2
-    fine, coarse = (b.constant(table) for table in (
-        roots(n, np.float64)[:, :step].astype(dtype),
-        roots(n, np.float64)[:, ::step].astype(dtype)))
+    fine, coarse = (b.constant(roots(n, powers, dtype))
+                    for powers in (np.arange(step), np.arange(0, n, step)))
 
     def root(at: Any) -> Complex:
         low, high = b.rem(at, step), b.div(at, step)
