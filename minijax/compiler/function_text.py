@@ -18,12 +18,12 @@ from . import host
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .elementary import FORMULAS
-from .interrupts import SignalPolls, poll_interval
+from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interval
 from .lanes import Partials, adds_floats, in_lanes, partials_of
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, walk)
-from .memory import ALIGNMENT, round_up
+from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .metadata import Aliases
 from .outlining import Outlined
 from .routines import ALONE, LENGTHS, is_library_call
@@ -33,9 +33,6 @@ from .vectorization import Vectorized, lanes_in
 from .vectors import Function, calls, function
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
-# The kernel is called with a list of NumPy arrays. Behind the object header a list has its length
-# and the address of its items, an array the address of its elements: C's public layout.
-HEADER, WORD = object.__basicsize__, 8
 MANY_ARRAYS = 16  # with more, their addresses are loaded by a function that is not inlined
 ARRAY = f"""\
 define internal ptr @array(ptr %list, i64 %k) INLINING nounwind willreturn memory(read) {{
@@ -484,17 +481,22 @@ class FunctionText:
         return f"call {result} @{name}({', '.join(operands)})"
 
     def print_table(self, table: Table) -> None:
-        self.emit(self.module.table(table))
+        words = self.fresh("%list")
+        self.emit(f"{words} = ptrtoint ptr %list to i64")
+        self.emit(f"call i64 @calls(i64 {words}, i64 ptrtoint (ptr {self.module.table(table)} to "
+                  "i64))")
 
     def print_while(self, loop: While) -> None:
-        counter = self.at_entry("alloca i64") if self.polls else ""
-        if counter:
-            self.emit(f"store i64 0, ptr {counter}")
-        self.enclosing += [(loop, counter)] * bool(counter)
+        if not self.polls:
+            return self.while_loop(loop)
+        counter = Variable("", INT64)
+        self.print_declare(Declare(counter, Constant(np.int64(0), INT64)))
+        self.enclosing.append((loop, self.names[counter]))
         self.while_loop(loop, counter=counter)
-        del self.enclosing[len(self.enclosing) - bool(counter):]
+        self.enclosing.pop()
 
-    def while_loop(self, loop: While, properties: Sequence[str] = (), counter: str = "") -> None:
+    def while_loop(self, loop: While, properties: Sequence[str] = (),
+                   counter: Variable | None = None) -> None:
         """A while loop; it polls for signals if its iterations are counted."""
         label = self.fresh("while")
         self.emit(f"br label %{label}")
@@ -507,6 +509,16 @@ class FunctionText:
             self.polls.spend(loop, counter)
         self.emit(f"br label %{label}{self.module.metadata.loop(properties)}")
         self.start_block(f"{label}.end")
+
+    def print_strip(self, strip: Strip) -> None:
+        self.loop_over_range(strip.loop, strip.first, strip.stop)
+
+    def print_poll(self, poll: Poll) -> None:
+        assert self.polls
+        name, status = self.polls.name, self.fresh("%status")
+        self.module.functions.setdefault(name, POLL_DECLARATION.format(name))
+        self.emit(f"{status} = call i32 @{name}()")
+        self.return_if_interrupted(status, poll.loop, self.value(poll.iterations))
 
     def print_if(self, branch: If) -> None:
         label = self.fresh("if")

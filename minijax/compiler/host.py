@@ -49,7 +49,7 @@ def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], n
                 out[...] = x
         except BaseException as error:  # nothing may unwind through machine code
             raised[threading.get_ident()] = raised_by_callback(error)
-            ctypes.c_int32.from_address(flag or 0).value = RAISED
+            ctypes.c_int64.from_address(flag or 0).value = RAISED
 
     result = Table((1,), np.uint64)
     result.function, result[0] = run, id(run)

@@ -38,10 +38,10 @@ def _split(loop: Statement) -> list[Statement]:
     if (len(statements) > MAX_STATEMENTS or trip_count < MIN_ITERATIONS
             or trip_count * inner < MIN_TOTAL):
         return [loop]
-    functions = affine_functions(loop)
-    start, stop = (_affine(x, {})[1] for x in (loop.start, loop.stop))
+    functions = affine_functions(loop.body, loop.index)
+    start, stop = (int(x.value) for x in (loop.start, loop.stop))  # type: ignore[union-attr]
     tests = [let for let in statements if isinstance(let, Let) and let.op in TESTS
-             and all(x in functions or _is_int64_constant(x) for x in let.args)]
+             and all(_affine(x, functions) for x in let.args)]
     cuts = {cut for test in tests for cut in _cuts(test, functions) if start < cut < stop}
     if not cuts or len(cuts) > 2 * MAX_LOOPS:
         return [loop]
@@ -64,26 +64,29 @@ def _split(loop: Statement) -> list[Statement]:
     return [_part(loop, first, end, outcomes(first)) for first, end in pairwise([*starts, stop])]
 
 
-AffineFunctions = Mapping[Any, tuple[int, int]]  # affine functions of an index: slope and intercept
+# Affine functions of some indices: the slope along each, and last the intercept; 1 is one, too.
+AffineFunctions = Mapping[Any, tuple[int, ...]]
 
 
-def _is_int64_constant(x: Any) -> bool:
-    return isinstance(x, Constant) and x.dtype == INT64
+def _affine(x: Any, functions: AffineFunctions) -> tuple[int, ...]:
+    """The coefficients of an operand; none if it is not affine."""
+    if not isinstance(x, Constant):
+        return functions.get(x, ())
+    return tuple(k * int(x.value) for k in functions[1]) if x.dtype == INT64 else ()
 
 
-def _affine(x: Any, functions: AffineFunctions) -> tuple[int, int]:
-    return (0, int(x.value)) if isinstance(x, Constant) else functions[x]
-
-
-def affine_functions(loop: For) -> AffineFunctions:
-    """The affine functions of the loop's index among its scalars."""
-    functions = {loop.index: (1, 0)}
-    for let in walk(loop.body):
-        if (isinstance(let, Let) and let.op in ("add", "sub")
-                and all(x in functions or _is_int64_constant(x) for x in let.args)):
+def affine_functions(body: Iterable[Statement], *indices: Scalar) -> AffineFunctions:
+    """The affine functions of some indices among the scalars of a body."""
+    basis = *indices, 1
+    functions: dict[Any, tuple[int, ...]] = {x: tuple(int(x is y) for y in basis) for x in basis}
+    for let in walk(body):
+        if isinstance(let, Let) and let.op in ("add", "sub", "mul"):
             x, y = (_affine(x, functions) for x in let.args)
-            sign = 1 if let.op == "add" else -1
-            functions[let.target] = x[0] + sign * y[0], x[1] + sign * y[1]
+            sign = -1 if let.op == "sub" else 1
+            if x and y and let.op != "mul":
+                functions[let.target] = tuple(a + sign * b for a, b in zip(x, y, strict=True))
+            elif x and y and not any(y[:-1]):
+                functions[let.target] = tuple(a * y[-1] for a in x)
     return functions
 
 

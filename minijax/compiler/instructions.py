@@ -163,22 +163,32 @@ def _from_narrow(x: Any, dtype: np.dtype) -> Any:
         return x.bits(dtype) << unused >> unused
     if x.dtype == FLOAT16 and cpu.has("f16c"):
         return plain("fpext {h} {x} to {t}", plain("bitcast {s} {x} to {h}", x), dtype=dtype)
-    if x.dtype == BFLOAT16:
-        return (x.bits("u2").to("u4") << 16).bits(dtype)
-    form = layout(x.dtype)
+    return widened(x, x.dtype)
+
+
+def widened(x: Any, dtype: np.dtype) -> Any:
+    """The float32 of a narrow float of a dtype, by operations on its bits."""
+    if dtype == BFLOAT16:
+        return (x.bits("u2").to("u4") << 16).bits("f4")
+    form = layout(dtype)
     return _from_code(x, form) if form.mantissa else _from_exponent(x)
 
 
 def _to_narrow(x: Any, dtype: np.dtype) -> Any:
-    """The nearest narrow number, ties to even.
-
-    For bfloat16 add 0x7fff, and one more where the kept part is odd. A nan must not round up to
-    infinity: it gets a quiet bit instead.
-    """
+    """The nearest narrow number, ties to even."""
     if x.dtype.kind in "iu":
         return (x.bits("u1") & (1 << itemsize_bits(dtype)) - 1).bits(dtype)
     if dtype == FLOAT16 and cpu.has("f16c"):
         return plain("bitcast {h} {x} to {t}", plain("fptrunc {s} {x} to {h}", x), dtype=dtype)
+    return rounded_to(x, dtype)
+
+
+def rounded_to(x: Any, dtype: np.dtype) -> Any:
+    """The narrow float of a dtype next to a float32, by operations on its bits.
+
+    For bfloat16 add 0x7fff, and one more where the kept part is odd. A nan must not round up to
+    infinity: it gets a quiet bit instead.
+    """
     if dtype == BFLOAT16:
         bits = x.bits("u4")
         kept = bits >> 16

@@ -13,7 +13,8 @@ from typing import Any
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 
 from .arithmetic import Arithmetic
-from .loops import BOOL, INT64, For, Kernel, Let, Operand, Scalar, Statement, While, bodies, walk
+from .builder import Builder
+from .loops import INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, bodies, walk
 from .probe import cost_of, note_of
 
 # In simple operations: a shorter loop does not poll; the interval between polls if the trip
@@ -29,143 +30,73 @@ UNKNOWN = 16  # assumed iterations of a loop of unknown length, as in probe.py
 #
 # In a parallel loop the calling thread polls, and sets `stopped` for all.
 PAUSE = 50_000_000  # nanoseconds between two acquisitions of the lock
-IDENT = "i32" if sys.platform == "win32" else "i64"  # an unsigned long of C
+IS_WINDOWS = sys.platform == "win32"
 NOW = """
-declare i64 @GetTickCount64()
-define internal i64 @now() nounwind {
-  %milliseconds = call i64 @GetTickCount64()
-  %now = mul i64 %milliseconds, 1000000
-  ret i64 %now
-}
-""" if sys.platform == "win32" else f"""
-declare i32 @clock_gettime(i32, ptr)
-define internal i64 @now() nounwind {{
-  %time = alloca [2 x i64]
-  call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr %time)
-  %seconds = load i64, ptr %time
-  %behind = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %behind
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
-  ret i64 %now
-}}
+    return GetTickCount64() * 1000000
+""" if IS_WINDOWS else f"""
+    time = words(2)
+    clock_gettime({time.CLOCK_MONOTONIC}, time)
+    return memory[time] * 1000000000 + memory[time + 8]
 """
-POLL = NOW + """
-declare i32 @PyGILState_Ensure()
-declare void @PyGILState_Release(i32)
-declare i32 @PyErr_CheckSignals()
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-declare void @PyErr_NormalizeException(ptr, ptr, ptr)
-declare i32 @PyException_SetTraceback(ptr, ptr)
-declare ptr @PyLong_FromUnsignedLong(IDENT)
-declare ptr @PyLong_FromVoidPtr(ptr)
-declare i32 @PyDict_SetItem(ptr, ptr, ptr)
-declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
-declare void @Py_DecRef(ptr)
-declare IDENT @PyThread_get_thread_ident()
+RUNTIME = f"""
+def now():{NOW}
+def this_thread():  # an unsigned long of C
+    return PyThread_get_thread_ident() & {0xFFFFFFFF if IS_WINDOWS else (1 << 64) - 1}
 
-define i32 @minijax_poll() nounwind {
-  %me = call IDENT @PyThread_get_thread_ident()
-  %main = load IDENT, ptr @pool.main
-  %is_main = icmp eq IDENT %me, %main
-  br i1 %is_main, label %look, label %go_on
-look:
-  %now = call i64 @now()
-  %next = load i64, ptr @pool.next
-  %is_due = icmp sge i64 %now, %next
-  br i1 %is_due, label %poll, label %go_on
-poll:
-  %later = add i64 %now, PAUSE
-  store i64 %later, ptr @pool.next
-  %lock = call i32 @PyGILState_Ensure()
-  %raised = call i32 @PyErr_CheckSignals()
-  %any = icmp ne i32 %raised, 0
-  br i1 %any, label %keep, label %release
-keep:
-  call void @keep_error()
-  br label %release
-release:
-  call void @PyGILState_Release(i32 %lock)
-  ret i32 %raised
-go_on:
-  ret i32 0
-}
+def minijax_poll():
+    if this_thread() != pool.main:
+        return 0
+    time = now()
+    if time < pool.next:
+        return 0
+    pool.next = time + {PAUSE}
+    lock = PyGILState_Ensure()
+    raised = int32(PyErr_CheckSignals())
+    if raised:
+        keep_error()
+    PyGILState_Release(lock)
+    return raised
 
-define void @minijax_iterations(i64 %iterations) nounwind {
-  store i64 %iterations, ptr @pool.iterations
-  ret void
-}
+def minijax_iterations(iterations):
+    pool.iterations = iterations
 
-define i32 @minijax_poll_shared() nounwind {
-  %stopped = load atomic i64, ptr @pool.stopped seq_cst, align 8
-  %is_over = icmp ne i64 %stopped, 0
-  br i1 %is_over, label %over, label %look
-look:
-  %me = call IDENT @PyThread_get_thread_ident()
-  %caller = load IDENT, ptr @pool.caller
-  %is_caller = icmp eq IDENT %me, %caller
-  br i1 %is_caller, label %poll, label %go_on
-poll:
-  %raised = call i32 @minijax_poll()
-  %any = icmp ne i32 %raised, 0
-  br i1 %any, label %stop, label %go_on
-stop:
-  store atomic i64 1, ptr @pool.stopped seq_cst, align 8
-  br label %over
-over:
-  ret i32 1
-go_on:
-  ret i32 0
-}
+def minijax_poll_shared():
+    if pool.stopped:
+        return 1
+    if this_thread() == pool.caller:
+        if minijax_poll():
+            pool.stopped = 1
+            return 1
+    return 0
 
-define internal void @keep_error() nounwind {
-  %type.at = alloca ptr
-  %error.at = alloca ptr
-  %traceback.at = alloca ptr
-  call void @PyErr_Fetch(ptr %type.at, ptr %error.at, ptr %traceback.at)
-  call void @PyErr_NormalizeException(ptr %type.at, ptr %error.at, ptr %traceback.at)
-  %type = load ptr, ptr %type.at
-  %error = load ptr, ptr %error.at
-  %traceback = load ptr, ptr %traceback.at
-  %none = icmp eq ptr %traceback, null
-  br i1 %none, label %keep, label %trace
-trace:
-  call i32 @PyException_SetTraceback(ptr %error, ptr %traceback)
-  br label %keep
-keep:
-  %me = call IDENT @PyThread_get_thread_ident()
-  %key = call ptr @PyLong_FromUnsignedLong(IDENT %me)
-  call i32 @PyDict_SetItem(ptr @pool.raised, ptr %key, ptr %error)
-  call void @Py_DecRef(ptr %key)
-  call void @Py_DecRef(ptr %type)
-  call void @Py_DecRef(ptr %error)
-  call void @Py_DecRef(ptr %traceback)
-  ret void
-}
-"""
+def keep_error():
+    type = 0
+    error = 0
+    traceback = 0
+    PyErr_Fetch(at(type), at(error), at(traceback))
+    PyErr_NormalizeException(at(type), at(error), at(traceback))
+    if traceback:
+        PyException_SetTraceback(error, traceback)
+    key = PyLong_FromUnsignedLong(this_thread())
+    PyDict_SetItem(at(pool.raised), key, error)
+    Py_DecRef(key)
+    Py_DecRef(type)
+    Py_DecRef(error)
+    Py_DecRef(traceback)
 
 # A Python function is called as an object, not through a ctypes callback: a signal may arrive
 # before its first line, and ctypes would drop the handler's exception.
-HOST = """
-define void @minijax_host(ptr %function, ptr %frame) nounwind {
-  %lock = call i32 @PyGILState_Ensure()
-  %number = call ptr @PyLong_FromVoidPtr(ptr %frame)
-  %result = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %function, ptr %number, ptr null)
-  call void @Py_DecRef(ptr %number)
-  call void @Py_DecRef(ptr %result)
-  %raised = icmp eq ptr %result, null
-  br i1 %raised, label %keep, label %release
-keep:
-  %flag = load ptr, ptr %frame
-  store i32 1, ptr %flag
-  call void @keep_error()
-  br label %release
-release:
-  call void @PyGILState_Release(i32 %lock)
-  ret void
-}
+def minijax_host(function, frame):
+    lock = PyGILState_Ensure()
+    number = PyLong_FromVoidPtr(frame)
+    result = PyObject_CallOneArg(function, number)
+    Py_DecRef(number)
+    Py_DecRef(result)
+    if result == 0:
+        memory[memory[frame]] = 1
+        keep_error()
+    PyGILState_Release(lock)
 """
-RUNTIME = (POLL + HOST).replace("IDENT", IDENT).replace("PAUSE", str(PAUSE))
 # A poll touches no memory of the kernel, so loads may still be hoisted out of loops.
 POLL_DECLARATION = "declare i32 @{}() cold nounwind memory(inaccessiblemem: readwrite)"
 
@@ -182,6 +113,21 @@ def poll_interval(loop: For, trip_count: int | None) -> int:
     return -(-most // STRIP) * STRIP if most > STRIP else most
 
 
+class Poll(Statement):
+    """A poll for signals, after some iterations of a loop."""
+
+    loop: Statement
+    iterations: Operand
+
+
+class Strip(Statement):
+    """The iterations of a loop from `first` to `stop`."""
+
+    loop: For
+    first: Operand
+    stop: Operand
+
+
 class SignalPolls:
     """Emits the polls of one function, which llvm.py prints by `text`.
 
@@ -191,59 +137,31 @@ class SignalPolls:
 
     def __init__(self, text: Any, poll: str) -> None:
         self.text, self.name = text, poll
-        self.budget = ""  # where it is, once it is needed
+        self.budget = Variable("budget", INT64)  # which has a name once it is needed
 
-    def poll(self, loop: Statement, iterations: str) -> None:
-        """Poll for signals, and return if a handler has raised."""
-        text = self.text
-        text.module.functions.setdefault(self.name, POLL_DECLARATION.format(self.name))
-        status = text.fresh("%status")
-        text.emit(f"{status} = call i32 @{self.name}()")
-        text.return_if_interrupted(status, loop, iterations)
-
-    def spend(self, loop: While, counter: str) -> None:
+    def spend(self, loop: While, counter: Variable) -> None:
         """At the end of an iteration: count it, charge its cost to the budget, and poll when the
         budget is spent.
         """
-        text = self.text
-        if not self.budget:
-            self.budget = text.at_entry("alloca i64")
-            text.entry.append(f"  store i64 {BUDGET}, ptr {self.budget}")
-        iterations, before, left, spent, label = map(
-            text.fresh, ("%iterations", "%before", "%left", "%spent", "ask"))
-        text.emit(f"{iterations}.before = load i64, ptr {counter}")
-        text.emit(f"{iterations} = add nuw nsw i64 {iterations}.before, 1")
-        text.emit(f"store i64 {iterations}, ptr {counter}")
-        text.emit(f"{before} = load i64, ptr {self.budget}")
-        cost = int(min(cost_of(loop.condition) + cost_of(loop.body) + 1, BUDGET))
-        text.emit(f"{left} = sub nsw i64 {before}, {cost}")
-        text.emit(f"store i64 {left}, ptr {self.budget}")
-        text.emit(f"{spent} = icmp slt i64 {left}, 0")
-        text.emit(f"br i1 {spent}, label %{label}, label %{label}.on")
-        text.start_block(label)
-        text.emit(f"store i64 {BUDGET}, ptr {self.budget}")
-        self.poll(loop, iterations)
-        text.emit(f"br label %{label}.on")
-        text.start_block(f"{label}.on")
+        text, b, cost = self.text, Builder(), cost_of(loop.condition) + cost_of(loop.body) + 1
+        if self.budget not in text.names:
+            place = text.names[self.budget] = text.at_entry("alloca i64")
+            text.entry.append(f"  store i64 {BUDGET}, ptr {place}")
+        iterations = b.add(b.read(counter), 1)
+        b.assign(counter, iterations)
+        left = b.sub(b.read(self.budget), int(min(cost, BUDGET)))
+        b.assign(self.budget, left)
+        with b.when(b.lt(left, 0)):
+            b.assign(self.budget, BUDGET)
+            b.emit(Poll(loop, iterations))
+        text.body(b.scopes[0].statements)
 
     def strip_mine(self, loop: For, start: Operand, stop: Operand, size: int) -> None:
         """Strip-mine a loop, with a poll after each strip."""
-        text, label, counter = self.text, self.text.fresh("strip"), self.text.at_entry("alloca i64")
-        first, again, b = Scalar("", INT64), Scalar("", BOOL), Arithmetic()
+        b, first = Arithmetic(), Scalar("", INT64)
         last = b.min(b.add(first, size), stop)
-        text.emit(f"store {text.typed(start)}, ptr {counter}")
-        text.emit(f"br label %{label}")
-        text.start_block(label)
-        text.define(first, f"load i64, ptr {counter}")
-        text.print_let(Let(again, "lt", (first, stop)))
-        text.emit(f"br i1 {text.value(again)}, label %{label}.body, label %{label}.end")
-        text.start_block(f"{label}.body")
-        text.body(b.scopes[0].statements)
-        text.emit(f"store {text.typed(last)}, ptr {counter}")
-        text.loop_over_range(loop, first, last)
-        self.poll(loop, text.value(last))
-        text.emit(f"br label %{label}")
-        text.start_block(f"{label}.end")
+        body = *b.scopes[0].statements, Strip(loop, first, last), Poll(loop, last)
+        self.text.loop(For(first, start, stop, body, "", "apart"), start, stop, (), size)
 
 
 # -- how a loop is named ---------------------------------------------------------------------------

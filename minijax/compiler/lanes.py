@@ -28,22 +28,33 @@ def partials_of(loop: For, all_kinds: bool = False) -> Partials:
     """
     if loop.vectorize != "reduce":
         return {}
-    lets: dict[Operand, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
-    variables: dict[Operand, Variable] = {
-        each.target: each.variable for each in loop.body if isinstance(each, Read)}
-    inside = [*walk(loop.body)]
-    assigned = [(each.variable, lets.get(each.value)) for each in assignments(loop)]
-    ops = {x: let.op for x, let in assigned
-           if let and let.op in REDUCING and variables.get(let.args[0]) is x and x.dtype != BOOL}
+    inside, ops = [*walk(loop.body)], reductions(loop)
     is_heavy = any(isinstance(each, Let) and each.op in FORMULAS for each in inside)
     simple = STRAIGHT | Declare | If if is_heavy else STRAIGHT
-    if (not (adds_floats(loop) or all_kinds and ops) or len(ops) < len(assigned)
+    if (not ops or not (adds_floats(loop) or all_kinds) or any(x.dtype == BOOL for x in ops)
             or not all(isinstance(each, simple) for each in inside)):
         return {}
     trip_count = max(BYTES) if loop.trip_count is None else loop.trip_count
     nbytes = next((sizes[is_heavy] for least, sizes in BYTES.items() if trip_count >= least), 0)
     lanes = nbytes // max(x.dtype.itemsize for x in ops)
     return {x: (op, Buffer("lanes", x.dtype, (lanes,), "local")) for x, op in ops.items() if lanes}
+
+
+def reductions(loop: For) -> dict[Variable, str]:
+    """The operation that combines each variable from outside of a loop with a term; empty if one is
+    assigned anything else.
+    """
+    lets: dict[Operand, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
+    variables: dict[Operand, Variable] = {
+        each.target: each.variable for each in loop.body if isinstance(each, Read)}
+    ops = {}
+    for each in assignments(loop):
+        let = lets.get(each.value)
+        if each not in loop.body or let is None or let.op not in REDUCING or each.variable not in (
+                variables.get(x) for x in let.args):
+            return {}
+        ops[each.variable] = let.op
+    return ops
 
 
 def assignments(loop: For) -> list[Assign]:

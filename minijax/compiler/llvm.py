@@ -11,11 +11,12 @@ import numpy as np
 
 
 from .arithmetic import Arithmetic
-from .function_text import WORD, FunctionText, llvm_type
+from .function_text import FunctionText, llvm_type
 from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
 from .interrupts import SignalPolls, sites
 from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, walk)
+from .memory import WORD
 from .metadata import Metadata
 from .outlining import Outlined, outlined_loops
 from .routines import block
@@ -132,12 +133,12 @@ class ModuleText:
         return None if name in self.interruptible else Entry(statement, name, buffers)
 
     def table(self, table: Table) -> str:
-        """A call of the interpreter of a call table."""
+        """The name of a call table; its interpreter is defined beside it."""
         self.max_arguments = max(self.max_arguments, *(len(call.captures) for call in table.calls))
         name = f"@table.{sum(x.startswith('@table') for x in self.functions) + 1}"
         self.functions[name] = f"{name} = internal constant {table_of(table, self.kernel)}"
         self.functions["@calls"] = calls_of(self.kernel, self.max_arguments)
-        return f"call void @calls(ptr %list, ptr {name})"
+        return name
 
     def function(self, loop: For, poll: str) -> str:
         """The name of an outlined loop's function, which polls for signals with `poll`."""

@@ -11,6 +11,9 @@ import numpy as np
 from .loops import Buffer, Kernel, Launch, Statement, accessed, accesses, bodies, walk
 
 ALIGNMENT = 64  # of a cache line
+# The kernel is called with a list of NumPy arrays. Behind the object header a list has its length
+# and the address of its items, an array the address of its elements: C's public layout.
+HEADER, WORD = object.__basicsize__, 8
 
 # A live range: from one program point to another; each statement has a first and a last point.
 LiveRange = tuple[int, int]

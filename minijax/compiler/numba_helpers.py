@@ -8,7 +8,6 @@ In XLA: the elemental IR emitter.
 import numpy as np
 from numba import njit
 from numba.extending import intrinsic
-from numpy import float32, uint16, uint32
 
 
 @intrinsic
@@ -124,46 +123,6 @@ def saturated(x, dtype, least, most):
     if x <= least:
         return dtype(least)
     return dtype(most) if x >= most else dtype(x)
-
-
-@njit
-def from_bfloat16(bits):
-    """The float32 with these upper bits."""
-    return bitcast(uint32(uint32(bits) << 16), float32)
-
-
-@njit
-def to_bfloat16(x):
-    """The upper bits of the nearest float32 that has no lower ones, ties to even."""
-    bits = bitcast(x, uint32)
-    if x != x:
-        return uint16(bits >> 16 | 64)
-    return uint16(bits + 0x7FFF + (bits >> 16 & 1) >> 16)
-
-
-@njit
-def from_float16(bits):
-    """The float32 of the bits of a float16."""
-    sign, rest = uint32(bits & 0x8000) << 16, uint32(bits & 0x7FFF)
-    if rest < 0x400:  # a multiple of the smallest number
-        return bitcast(uint32(sign | bitcast(float32(rest) * float32(2.0**-24), uint32)), float32)
-    shift = 0x1C000 if rest < 0x7C00 else 0x38000
-    return bitcast(uint32(sign | rest + shift << 13), float32)
-
-
-@njit
-def to_float16(x):
-    """The bits of the nearest float16, ties to even."""
-    bits = bitcast(x, uint32)
-    sign, rest = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
-    if rest > 0x7F800000:
-        return uint16(sign | 0x7E00 | rest >> 13 & 0x3FF)
-    if rest >= 0x477FF000:
-        return uint16(sign | 0x7C00)
-    if rest < 0x38800000:  # adding 0.5 shifts the bits to their place, and rounds
-        shifted = bitcast(bitcast(uint32(rest), float32) + float32(0.5), uint32)
-        return uint16(sign | shifted - 0x3F000000)
-    return uint16(sign | rest - 0x37FFF001 + (rest >> 13 & 1) >> 13)
 
 
 @njit

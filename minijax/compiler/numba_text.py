@@ -24,13 +24,14 @@ from minijax.primitives.infix import infix
 from . import routines
 from .builder import Builder
 from .elementary import FORMULAS
-from .instructions import FLOAT16
-from .loops import (BOOL, INT64, OPS, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
+from .instructions import FLOAT16, rounded_to, widened
+from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
                     Let, Operand, Scalar, Statement, Variable, accesses, walk)
 from .function_splitting import MAX_FUNCTION, split_body
 from .outlining import Outlined, outlined_loops
-from .scalars import kind_of
+from .scalars import FLOAT32, kind_of
 from .text import OPERATORS, KernelText, plain
+from .vectors import function
 
 # The helper of an operation on a kind of numbers; {w} is their width in bits, {h} half of it.
 HELPERS = {
@@ -47,8 +48,7 @@ EXPRESSIONS = {
     "max": "max({0}, {1})", "select": "({1}) if ({0}) else ({2})", "rem f": "np.fmod({0}, {1})",
     **{name: f"np.{name}({{0}})" for name in ("sqrt", "floor", "ceil", "trunc")},
     "copysign": "np.copysign({0}, {1})"}
-# Types of which an array is passed as its bits, with the helpers that convert an element.
-NARROW = {FLOAT16: "float16", BFLOAT16: "bfloat16"}
+NARROW = FLOAT16, BFLOAT16  # of which an array is passed as its bits
 # Other names of a module, and of Python that it reads: a kernel may be called `main` or `max`.
 RESERVED = {"np", "njit", "prange", "intrinsic", "cuda", "libdevice", "base64", "zlib", "main",
             "min", "max", "abs"}
@@ -231,22 +231,25 @@ class Program:
         key = name, dtype
         if key not in self.functions:
             called = name if name in self.plain_names else f"{name}_{dtype}"
-            parts = getattr(FORMULAS[name], "parts", (FORMULAS[name],))
-            parameters = [Scalar(x, dtype) for x in ("x", "y")[:OPS[name].arity]]
-            results: list[Any] = []
-            b = Builder()
-            usual, *rare = [infix(part) for part in parts]
-            value = usual(b, *parameters)
-            if rare:
-                variable = b.variable(value)
-                with b.when(rare[0](b, *parameters)):
-                    b.assign(variable, rare[1](b, *parameters))
-                value = b.read(variable)
-            results.append(value)
-            body = tuple(b.scopes[0].statements)
-            printer = self.dialect(_kernel(called, body), self, results)
-            self.functions[key] = called, printer.function(called, map(printer.named, parameters))
+            f, b = function(name, dtype), Builder()
+            result = f.with_branch(b, f.parameters)
+            self.functions[key] = called, self.defined(called, f.parameters, b, result)
         return self.functions[key][0]
+
+    def conversion(self, dtype: np.dtype, is_back: bool) -> str:
+        """The name of the conversion of a narrow float to float32, or back."""
+        called = f"{'to' if is_back else 'from'}_{dtype}"
+        if called not in self.functions:
+            x, b = Scalar("x", FLOAT32 if is_back else dtype), Builder()
+            formula = rounded_to if is_back else widened
+            result = infix(lambda x: formula(x, dtype))(b, x)
+            self.functions[called] = called, self.defined(called, (x,), b, result)
+        return called
+
+    def defined(self, name: str, parameters: Sequence[Scalar], b: Builder, result: Any) -> str:
+        """The text of a function."""
+        printer = self.dialect(_kernel(name, tuple(b.scopes[0].statements)), self, [result])
+        return printer.function(name, map(printer.named, parameters))
 
     def routine(self, call: Call) -> str:
         """The name of an external routine."""
@@ -433,16 +436,10 @@ class NumbaText(KernelText):
         dtype, kind = last.dtype, kind_of(last.dtype)
         if op == "select":
             return EXPRESSIONS[op].format(*texts)
-        if op == "shr_logical" and kind == "i":  # as an unsigned number
-            unsigned = np.dtype(f"u{dtype}")
-            shifted = self.expression(op, Scalar("", unsigned), [f"{unsigned}({x})" for x in texts],
-                                      unsigned)
-            return f"{dtype}({shifted})"
-        if op == "shr_arithmetic" and kind == "u":
-            signed = np.dtype(dtype.name[1:])
-            shifted = self.expression(op, Scalar("", signed), [f"{signed}({x})" for x in texts],
-                                      signed)
-            return f"{dtype}({shifted})"
+        if f"{op} {kind}" in ("shr_logical i", "shr_arithmetic u"):  # of the other kind
+            other = np.dtype(f"u{dtype}" if kind == "i" else dtype.name[1:])
+            texts = [f"{other}({x})" for x in texts]
+            return f"{dtype}({self.expression(op, Scalar('', other), texts, other)})"
         if op.startswith("sh") and isinstance(last, Constant) and last.value < 8 * dtype.itemsize:
             text = f"({texts[0]}) {'<<' if op == 'shl' else '>>'} ({texts[1]})"
         elif helper := HELPERS.get(f"{op} {kind}"):
@@ -459,11 +456,10 @@ class NumbaText(KernelText):
 
     def convert(self, x: str, source: np.dtype, target: np.dtype) -> str:
         if source in NARROW:
-            wide = f"from_{NARROW[source]}({x})"
-            return wide if target == np.float32 else self.convert(
-                wide, np.dtype(np.float32), target)
+            wide = f"{self.program.conversion(source, is_back=False)}({x})"
+            return wide if target == FLOAT32 else self.convert(wide, FLOAT32, target)
         if target in NARROW:
-            return f"to_{NARROW[target]}({x})"
+            return f"{self.program.conversion(target, is_back=True)}({x})"
         if target == BOOL:
             return f"({x}) != 0"
         if kind_of(source) == "f" and kind_of(target) in "iu":
@@ -514,18 +510,14 @@ class NumbaText(KernelText):
             loop.start.value, loop.stop.value, outlined.step))  # type: ignore[union-attr]
         index = self.names[loop.index] = self.unused(*"ijklmn")
         temps = self.temps(outlined.private)
-        if step == 1:
-            bounds = f"{start}, {stop}" if start else stop
-            self.inner(f"for {index} in prange({bounds}):", loop.body, temps)
-        else:
-            block = self.unused("block")
-            self.write(f"for {block} in prange({outlined.blocks}):")
-            self.indent += 1
-            for line in temps:
-                self.write(line)
-            first = f"{start} + {block} * {step}" if start else f"{block} * {step}"
-            last = f"{first} + {step}" if (stop - start) % step == 0 else (
-                f"min({first} + {step}, {stop})")
-            self.inner(f"for {index} in range({first}, {last}):", loop.body)
-            self.indent -= 1
+        block = self.unused("block")
+        self.write(f"for {block} in prange({outlined.blocks}):")
+        self.indent += 1
+        for line in temps:
+            self.write(line)
+        first = f"{start} + {block} * {step}" if start else f"{block} * {step}"
+        last = f"{first} + {step}" if (stop - start) % step == 0 else (
+            f"min({first} + {step}, {stop})")
+        self.inner(f"for {index} in range({first}, {last}):", loop.body)
+        self.indent -= 1
         self.used_names.discard(index)

@@ -211,7 +211,7 @@ class ProgramBuilder(Builder):
         arrays: list[Any] = [*args, *outputs]
         types = [(x.shape, x.dtype) for x in arrays]
         table = self.constant(host.table(function, types, len(args), views))
-        raised = self.temp((1,), np.int32, "raised")
+        raised = self.temp((1,), np.int64, "raised")
         self.store(raised, (0,), 0)
         self.call(host.CALL, self.materialize(table), raised, *map(self.address, args), *outputs)
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)

@@ -13,6 +13,9 @@ from typing import Any
 
 from . import cpu, host, interrupts
 from .library import thread_setting
+from .restricted_python import translated
+
+YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
 
 # A kernel calls `share(part, frame, blocks)`, which runs part(frame, k) for every k below `blocks`,
 # on the calling thread and on workers. All of it is machine code, so no thread waits for the
@@ -28,141 +31,76 @@ from .library import thread_setting
 # The caller polls for signals (interrupts.py) while it waits and before each block. When a handler
 # has raised, the remaining blocks are skipped, and the caller returns a status. A handler may run
 # a kernel itself: its loops run serially.
-SHARE = """\
-declare i32 @PyThread_acquire_lock(ptr, i32)
-declare i32 @PyThread_acquire_lock_timed(ptr, i64, i32)
-declare void @PyThread_release_lock(ptr)
-declare i32 @YIELD()
+SHARE = f"""
+def minijax_share(part, frame, blocks):
+    if this_thread() == pool.caller:  # a handler's own kernel
+        pool.caller = 0
+        block = 0
+        while block < blocks:
+            part(frame, block)
+            block += 1
+        pool.caller = this_thread()
+        return 0
+    while int32(PyThread_acquire_lock_timed(pool.busy, 20000, 0)) != 1:
+        if minijax_poll():
+            return 1
+    pool.caller = this_thread()
+    pool.stopped = 0
+    pool.part = part
+    pool.frame = frame
+    pool.blocks = blocks
+    pool.left = blocks
+    take_blocks()
+    while pool.active:
+        minijax_poll_shared()
+        {YIELD}()
+    pool.caller = 0
+    stopped = pool.stopped
+    PyThread_release_lock(pool.busy)
+    return stopped
 
-define i32 @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
-  %me = call IDENT @PyThread_get_thread_ident()
-  %caller = load IDENT, ptr @pool.caller
-  %is_nested = icmp eq IDENT %me, %caller
-  br i1 %is_nested, label %nested, label %enter
-nested:
-  store IDENT 0, ptr @pool.caller
-  br label %each
-each:
-  %block = phi i64 [ 0, %nested ], [ %following, %each ]
-  call void %part(ptr %frame, i64 %block)
-  %following = add i64 %block, 1
-  %more = icmp slt i64 %following, %blocks
-  br i1 %more, label %each, label %resume
-resume:
-  store IDENT %me, ptr @pool.caller
-  ret i32 0
-enter:
-  %busy = load ptr, ptr @pool.busy
-  %taken = call i32 @PyThread_acquire_lock_timed(ptr %busy, i64 20000, i32 0)
-  %is_ours = icmp eq i32 %taken, 1
-  br i1 %is_ours, label %begin, label %poll
-poll:
-  %raised = call i32 @minijax_poll()
-  %never = icmp ne i32 %raised, 0
-  br i1 %never, label %leave, label %enter
-leave:
-  ret i32 1
-begin:
-  store IDENT %me, ptr @pool.caller
-  store atomic i64 0, ptr @pool.stopped seq_cst, align 8
-  store ptr %part, ptr @pool.part
-  store ptr %frame, ptr @pool.frame
-  store i64 %blocks, ptr @pool.blocks
-  store atomic i64 %blocks, ptr @pool.left seq_cst, align 8
-  call void @take_blocks()
-  br label %wait
-wait:
-  %active = load atomic i64, ptr @pool.active seq_cst, align 8
-  %done = icmp eq i64 %active, 0
-  br i1 %done, label %end, label %yield
-yield:
-  call i32 @minijax_poll_shared()
-  call i32 @YIELD()
-  br label %wait
-end:
-  store IDENT 0, ptr @pool.caller
-  %stopped = load atomic i64, ptr @pool.stopped seq_cst, align 8
-  %status = trunc i64 %stopped to i32
-  call void @PyThread_release_lock(ptr %busy)
-  ret i32 %status
-}
+def take_blocks():
+    PyThread_acquire_lock(pool.bell, 0)
+    PyThread_release_lock(pool.bell)
+    while 1:
+        left = fetch_add(pool.left, -1)
+        if left < 1:
+            return
+        if minijax_poll_shared() == 0:
+            pool.part(pool.frame, pool.blocks - left)
 
-define internal void @take_blocks() nounwind {
-  %bell = load ptr, ptr @pool.bell
-  call i32 @PyThread_acquire_lock(ptr %bell, i32 0)
-  call void @PyThread_release_lock(ptr %bell)
-  br label %take
-take:
-  %left = atomicrmw sub ptr @pool.left, i64 1 seq_cst, align 8
-  %any = icmp sgt i64 %left, 0
-  br i1 %any, label %poll, label %end
-poll:
-  %stopped = call i32 @minijax_poll_shared()
-  %is_over = icmp ne i32 %stopped, 0
-  br i1 %is_over, label %take, label %run
-run:
-  %part = load ptr, ptr @pool.part
-  %frame = load ptr, ptr @pool.frame
-  %blocks = load i64, ptr @pool.blocks
-  %block = sub i64 %blocks, %left
-  call void %part(ptr %frame, i64 %block)
-  br label %take
-end:
-  ret void
-}
-
-define void @minijax_help() nounwind {
-  %bell = load ptr, ptr @pool.bell
-  br label %look
-look:
-  %turn = phi i64 [ 0, %0 ], [ 0, %help ], [ %turn.next, %idle ], [ 0, %sleep ]
-  %left = load atomic i64, ptr @pool.left seq_cst, align 8
-  %some = icmp sgt i64 %left, 0
-  br i1 %some, label %help, label %idle
-help:
-  atomicrmw add ptr @pool.active, i64 1 seq_cst, align 8
-  call void @take_blocks()
-  atomicrmw sub ptr @pool.active, i64 1 seq_cst, align 8
-  br label %look
-idle:
-  %turn.next = add i64 %turn, 1
-  %short = icmp slt i64 %turn, 10000
-  br i1 %short, label %look, label %sleep
-sleep:
-  call i32 @PyThread_acquire_lock(ptr %bell, i32 1)
-  br label %look
-}
-""".replace("YIELD", "SwitchToThread" if sys.platform == "win32" else "sched_yield").replace(
-    "IDENT", interrupts.IDENT)
+def minijax_help():
+    turn = 0
+    while 1:
+        if pool.left > 0:
+            fetch_add(pool.active, 1)
+            take_blocks()
+            fetch_add(pool.active, -1)
+            turn = 0
+        else:
+            turn += 1
+            if turn > 10000:
+                PyThread_acquire_lock(pool.bell, 1)
+                turn = 0
+"""
 
 # The threads of BLAS would compete with these, so BLAS is limited to one thread while kernels call
 # it for large problems. The first user (`change` is 1) sets the limit, the last one (-1) restores
 # the setting, unless the program has changed it meanwhile.
 BLAS = """
-declare i32 @minijax_blas_get()
-declare void @minijax_blas_set(i32)
-define void @minijax_blas(i64 %change) nounwind {
-  %lock = load ptr, ptr @pool.blas_lock
-  call i32 @PyThread_acquire_lock(ptr %lock, i32 1)
-  %before = load i64, ptr @pool.blas_users
-  %after = add i64 %before, %change
-  store i64 %after, ptr @pool.blas_users
-  %first = icmp eq i64 %before, 0
-  %last = icmp eq i64 %after, 0
-  %now = call i32 @minijax_blas_get()
-  %saved.before = load i32, ptr @pool.blas_saved
-  %saved = select i1 %first, i32 %now, i32 %saved.before
-  store i32 %saved, ptr @pool.blas_saved
-  %ours = icmp eq i32 %now, 1
-  %restore = and i1 %last, %ours
-  %kept = select i1 %restore, i32 %saved, i32 %now
-  %threads = select i1 %first, i32 1, i32 %kept
-  call void @minijax_blas_set(i32 %threads)
-  call void @PyThread_release_lock(ptr %lock)
-  ret void
-}
+def minijax_blas(change):
+    PyThread_acquire_lock(pool.blas_lock, 1)
+    setting = int32(minijax_blas_get())
+    if pool.blas_users == 0:
+        pool.blas_saved = setting
+        minijax_blas_set(1)
+    pool.blas_users = pool.blas_users + change
+    if pool.blas_users == 0:
+        if setting == 1:
+            minijax_blas_set(pool.blas_saved)
+    PyThread_release_lock(pool.blas_lock)
 """
-NO_BLAS = "define void @minijax_blas(i64 %change) nounwind { ret void }\n"
+NO_BLAS = "def minijax_blas(change): return"
 
 SHARING = ("minijax_share", "minijax_blas")  # functions that need the workers
 NAMES = (*SHARING, "minijax_help", "minijax_poll", "minijax_poll_shared", "minijax_iterations",
@@ -188,7 +126,7 @@ def symbols(linked: Callable[..., Any], names: Set[str] = frozenset(SHARING)) ->
         fields["pool.raised"] = id(host.raised)
         settings = thread_setting()
         text = "".join(f"@{name} = external global i8\n" for name in fields)
-        text += interrupts.RUNTIME + SHARE + (BLAS if settings else NO_BLAS)
+        text += translated(interrupts.RUNTIME + SHARE + (BLAS if settings else NO_BLAS))
         _state["main"].value = threading.main_thread().ident or 0
         _code.append(linked(lambda: text, NAMES, fields | settings, level=0))
     if not names.isdisjoint(SHARING):

@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from .loops import Buffer, Kernel, Statement
-from .memory import ALIGNMENT
+from .memory import ALIGNMENT, HEADER, WORD
+from .restricted_python import translated
 
 MIN_CALLS = 8  # from here on a table is shorter than the instructions
 
@@ -54,51 +55,26 @@ def table_of(table: Table, kernel: Kernel) -> str:
 def calls_of(kernel: Kernel, max_arguments: int) -> str:
     """The function that interprets a table, whose calls have at most `max_arguments`."""
     workspace = len(kernel.inputs + kernel.outputs + kernel.constants)
-    memory = f"""\
-  %workspace = call ptr @array(ptr %list, i64 {workspace})
-  %last = getelementptr inbounds i8, ptr %workspace, i64 {ALIGNMENT - 1}
-  %memory = call ptr @llvm.ptrmask.p0.i64(ptr %last, i64 {-ALIGNMENT})"""
-    return f"""\
-define internal void @calls(ptr %list, ptr %table) noinline nounwind {{
-entry:
-  %frame = alloca [{max_arguments} x ptr]
-{memory if kernel.temps else "  %memory = getelementptr i8, ptr null, i64 0"}
-  br label %next
-next:
-  %at = phi ptr [ %table, %entry ], [ %word.after, %call ]
-  %word = load i64, ptr %at
-  %is.over = icmp eq i64 %word, 0
-  br i1 %is.over, label %end, label %begin
-begin:
-  %count.at = getelementptr inbounds i64, ptr %at, i64 1
-  %count = load i64, ptr %count.at
-  br label %take
-take:
-  %k = phi i64 [ 0, %begin ], [ %k.after, %taken ]
-  %word.at = phi ptr [ %count.at, %begin ], [ %thing.at, %taken ]
-  %thing.at = getelementptr inbounds i64, ptr %word.at, i64 1
-  %thing = load i64, ptr %thing.at
-  %is.passed = icmp sge i64 %thing, 0
-  br i1 %is.passed, label %passed, label %temp
-passed:
-  %array = call ptr @array(ptr %list, i64 %thing)
-  br label %taken
-temp:
-  %offset = sub i64 -1, %thing
-  %place = getelementptr inbounds i8, ptr %memory, i64 %offset
-  br label %taken
-taken:
-  %address = phi ptr [ %array, %passed ], [ %place, %temp ]
-  %slot = getelementptr inbounds ptr, ptr %frame, i64 %k
-  store ptr %address, ptr %slot
-  %k.after = add nuw nsw i64 %k, 1
-  %more = icmp slt i64 %k.after, %count
-  br i1 %more, label %take, label %call
-call:
-  %function = inttoptr i64 %word to ptr
-  call void %function(ptr %frame, i64 0)
-  %word.after = getelementptr inbounds i64, ptr %thing.at, i64 1
-  br label %next
-end:
-  ret void
-}}"""
+    aligned = f"array_at(list, {workspace}) + {ALIGNMENT - 1} & {(1 << 64) - ALIGNMENT}"
+    return translated(f"""
+def calls(list, table):
+    frame = words({max_arguments})
+    workspace = {aligned if kernel.temps else 0}
+    while memory[table]:
+        function = memory[table]
+        count = memory[table + 8]
+        table = table + 16
+        k = 0
+        while k < count:
+            argument = memory[table]
+            if argument < 0:
+                memory[frame + 8 * k] = workspace - 1 - argument
+            else:
+                memory[frame + 8 * k] = array_at(list, argument)
+            table += 8
+            k += 1
+        function(frame, 0)
+
+def array_at(list, k):
+    return memory[memory[memory[list + {HEADER + WORD}] + 8 * k] + {HEADER}]
+""", "noinline nounwind")

@@ -5,7 +5,7 @@ otherwise take longer to compile for each. Chapter 25. In XLA: `xla/codegen/intr
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,6 +14,7 @@ import numpy as np
 from minijax.primitives.infix import infix
 
 from .arithmetic import Arithmetic
+from .builder import Builder
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .loops import OPS, For, Let, Operand, Scalar, Statement, walk
@@ -32,6 +33,18 @@ class Function:
     body: tuple[Statement, ...]
     result: Operand
 
+    def with_branch(self, b: Builder, args: Sequence[Operand]) -> Operand:
+        """The result for some arguments; the rare case is a branch."""
+        usual, *rest = self.formulas
+        value = usual(b, *args)
+        if not rest:
+            return value
+        needs_it, rare = rest
+        result = b.variable(value)
+        with b.when(needs_it(b, *args)):
+            b.assign(result, rare(b, *args))
+        return b.read(result)
+
 
 @cache
 def function(name: str, dtype: np.dtype) -> Function:
@@ -41,7 +54,7 @@ def function(name: str, dtype: np.dtype) -> Function:
     28
     """
     formulas = tuple(map(infix, getattr(FORMULAS[name], "parts", (FORMULAS[name],))))
-    parameters = tuple(Scalar(f"x{k}", dtype) for k in range(OPS[name].arity))
+    parameters = tuple(Scalar(x, dtype) for x in "xy"[:OPS[name].arity])
     b = Arithmetic()
     result = formulas[0](b, *parameters)
     return Function(name, dtype, formulas, parameters, tuple(b.scopes[0].statements), result)

@@ -353,39 +353,21 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     return matmul(a, x) if left_side else matmul(x, a)
 
 
-def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
-                   transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
+_substitution = kernel("triangular_solve")
+
+
+def _solve_library(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
     """BLAS is column-major: it gets the other triangle and the other side."""
     [a, rhs], [x] = operands, outputs
+    if a.shape[-1] <= SMALL or 0 in x.shape:
+        return _substitution(b, outputs, operands, **params)
     b.materialize(b.value(rhs), into=x)
-    if 0 in x.shape:
-        return
-    if a.shape[-1] <= SMALL:
-        return _substitute(b, a, x, left_side, (lower != transpose_a) == left_side,
-                           transpose_a == left_side, unit_diagonal)
-    letters = ("RL"[not left_side], "LU"[lower], "NT"[transpose_a], "NU"[unit_diagonal])
+    letters = [letter[params[name]] for letter, name in (
+        ("LR", "left_side"), ("LU", "lower"), ("NT", "transpose_a"), ("NU", "unit_diagonal"))]
     n, (rows, columns) = a.shape[-1], x.shape[-2:]
     with each_matrix(b, x.shape) as place, b.threads_of_ours(n * rows > 64**2):
         b.call(f"{LAPACK[x.dtype]}trsm", *map(ord, letters), columns, rows,
                b.const(1, x.dtype), address(b, a, place), n, address(b, x, place), columns)
-
-
-def _substitute(b: Any, a: Any, x: Any, left_side: bool, forward: bool, turned: bool,
-                unit_diagonal: bool) -> None:
-    """Row by row of the solution, or column by column, without a call."""
-    n, others = a.shape[-1], x.shape[-1 if left_side else -2]
-
-    def row(i: Any) -> Any:
-        return i if forward else b.sub(n - 1, i)
-    with nest(b, x.shape[:-2], "parallel") as place, b.loop(n) as step:
-        i = row(step)
-        at = lambda i, j: (*place, i, j) if left_side else (*place, j, i)
-        factor = lambda k: b.load(a, (*place, k, i) if turned else (*place, i, k))
-        with b.loop(step) as earlier, b.loop(others, vectorize="parallel") as j:
-            k = row(earlier)
-            b.store(x, at(i, j), b.fma(b.neg(factor(k)), b.load(x, at(k, j)), b.load(x, at(i, j))))
-        with b.loop(0 if unit_diagonal else others, vectorize="parallel") as j:
-            b.store(x, at(i, j), b.div(b.load(x, at(i, j)), factor(i)))
 
 
 def _solve_examples() -> list[Example]:
@@ -414,7 +396,7 @@ triangular_solve_p = equations(
     transpose=transposed(None, lambda ct, a, b, transpose_a, **params: triangular_solve_p.bind(
         a, ct, transpose_a=not transpose_a, **params)),
     library=_solve_library,
-    complex_loop=kernel("complex_triangular_solve"),
+    complex_loop=_substitution,
     examples=_solve_examples)
 
 

@@ -233,7 +233,7 @@ def test_the_number_of_threads_can_be_given(monkeypatch):
 
 
 def test_the_text_uses_the_fields_that_there_are():
-    used = set(re.findall(r"@pool\.(\w+)", interrupts.RUNTIME + pool.SHARE + pool.BLAS))
+    used = set(re.findall(r"\bpool\.(\w+)", interrupts.RUNTIME + pool.SHARE + pool.BLAS))
     assert used == pool._state.keys() | {"raised"}
     found = cpu.undisturbed(lambda: pool.symbols(cache.linked))
     assert all(found[name] for name in pool.NAMES)

@@ -4,7 +4,7 @@ Builds on the primitives for their constants.  Chapter 24, *Loops and Numba*.
 In JAX: what XLA's CPU backend calls its runtime functions for.
 """
 
-from ..complex_matrices import lu as complex_lu, triangular_solve as complex_triangular_solve
+from ..complex_matrices import lu as complex_lu, triangular_solve as triangular_solve
 from .convolutions import convolution as convolution
 from .fft import fourier as fourier, of_real as of_real, to_real as to_real
 from .prefix_sums import running as running

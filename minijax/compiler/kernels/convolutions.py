@@ -34,10 +34,8 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
         as_one_call(b, out, x, w, **params)
     elif b.on_gpu or sizes.outputs < MIN_OUTPUTS or terms <= MAX_INLINE:
         computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
-    elif math.prod(sizes.places) < sizes.batch:
-        _Convolution(b, out, x, w, sizes, pad, 0, **params).by_places()
     else:
-        _Convolution(b, out, x, w, sizes, pad, 1, **params).by_images()
+        _Convolution(b, out, x, w, sizes, pad, **params).products()
 
 
 def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:
@@ -58,93 +56,99 @@ def as_one_call(b: Any, out: Any, x: Any, w: Any, *, dimension_numbers: tuple[Ax
     b.call(product_of(x.dtype, w.dtype, out.dtype, precision, "convolution"), x, w, out, *numbers)
 
 
-class _Convolution:
-    """Windows of the images, padded as needed, and the weights of each group, as matrices.
-
-    `last`: whether the axis `contiguous` of the images (0: images, 1: features) is the last one.
-    The weights have the terms of a window as rows then, and as columns otherwise.
+class Geometry:
+    """Where the elements of images and weights are, of groups of which features or images have
+    some each.
     """
 
-    def __init__(self, b: Any, out: Any, x: Any, w: Any, sizes: Any, pad: Callable,
-                 contiguous: int, *, dimension_numbers: tuple[Axes, Axes, Axes],
+    def __init__(self, sizes: Any, dimension_numbers: tuple[Axes, Axes, Axes],
+                 groups_features: bool) -> None:
+        self.sizes, self.groups_features = sizes, groups_features
+        self.lhs_spec, self.rhs_spec, self.out_spec = dimension_numbers
+
+    def image_index(self, b: Any, group: Any, image: Any, feature: Any, at: Sequence[Any]) -> tuple:
+        """The index of an element of an image of a group."""
+        if self.groups_features:
+            feature = b.add(b.mul(group, self.sizes.features), feature)
+        else:
+            image = b.add(b.mul(group, self.sizes.batch), image)
+        return placed(self.lhs_spec, image, feature, *at)
+
+    def weight_index(self, b: Any, group: Any, output: Any, feature: Any, offset: Sequence[Any]
+                     ) -> tuple:
+        """The index of a weight for an output feature of a group."""
+        output = b.add(b.mul(group, self.sizes.outputs), output)
+        return placed(self.rhs_spec, output, feature, *offset)
+
+
+class _Convolution(Geometry):
+    """A product for each image and group: windows (im2col), of which the rows are positions; or,
+    where there are few positions, one for each position and group, whose rows are images. That is
+    good for the derivative by the weights, whose windows are as large as images.
+
+    `last`: whether the axis that is contiguous for the better (features; or images, which are the
+    rows then) is the last one. The weights have the terms of a window as rows then, and as columns
+    otherwise.
+    """
+
+    def __init__(self, b: Any, out: Any, x: Any, w: Any, sizes: Any, pad: Callable, *,
+                 dimension_numbers: tuple[Axes, Axes, Axes],
                  window_strides: Sequence[int], padding: Sequence, lhs_dilation: Sequence[int],
                  rhs_dilation: Sequence[int], feature_group_count: int, **_: Any) -> None:
-        self.b, self.out, self.sizes, self.dtype = b, out, sizes, accumulator_dtype(out.dtype)
-        self.lhs_spec, self.rhs_spec, self.out_spec = dimension_numbers
+        super().__init__(sizes, dimension_numbers, feature_group_count > 1)
+        self.b, self.out, self.dtype = b, out, accumulator_dtype(out.dtype)
         self.strides, self.dilation = window_strides, rhs_dilation
-        self.groups_features = feature_group_count > 1  # or else images
-        self.rank, self.places = len(sizes.slid), math.prod(sizes.places)
+        self.places = math.prod(sizes.places)
         self.terms = math.prod((sizes.features, *sizes.window))
-        self.last = self.lhs_spec[contiguous] == len(x.shape) - 1
+        self.rows_are_images = self.places < sizes.batch
+        self.last = self.lhs_spec[not self.rows_are_images] == len(x.shape) - 1
         self.max_terms, self.partials = split_terms(self.terms)
         self.x = padded(b, x, self.lhs_spec, padding, lhs_dilation, self.dtype, pad)
         self.weights = self.weight_matrices(w)
 
-    def by_images(self) -> None:
-        """A product for each image and group: windows (im2col) with weights.
-
-        If features are contiguous, windows are rows; if positions are, they are columns.
+    def products(self) -> None:
+        """Multiply windows with weights; or weights with windows, where positions are contiguous.
         """
-        b, sizes, last, rank, terms = self.b, self.sizes, self.last, self.rank, self.terms
-        out, spec = self.out, self.out_spec
-        rows, columns = (self.places, sizes.outputs)[::1 if last else -1]
-        shape = self.partials, sizes.batch, sizes.groups, rows, columns
-        order = spec if not last else ((spec[0], *spec[2:], spec[1]) if sizes.groups == 1 else ())
-        direct = (order == tuple(range(rank + 2)) and out.dtype == self.dtype
+        b, sizes, last, terms, out = self.b, self.sizes, self.last, self.terms, self.out
+        rows, parts = ((sizes.batch,), 1) if self.rows_are_images else positions_in_cache(
+            sizes.places, terms * self.dtype.itemsize)
+        outer = self.places if self.rows_are_images else sizes.batch
+        count, is_transposed = math.prod(rows), not (last or self.rows_are_images)
+        sides = (count * parts, sizes.outputs)[::-1 if is_transposed else 1]
+        shape = self.partials, outer, sizes.groups, *sides
+        spec = self.out_spec
+        order = () if self.rows_are_images or last and sizes.groups > 1 else (
+            (spec[0], *spec[2:], spec[1]) if last else spec)
+        direct = (order == tuple(range(len(spec))) and out.dtype == self.dtype
                   and self.partials == 1)
         sums = out if direct else b.temp(shape, self.dtype)
-        positions, parts = positions_in_cache(sizes.places, terms * self.dtype.itemsize)
-        count = math.prod(positions)
-        *outer, below, right = np.empty(shape, np.int8).strides
-        z = Matrices(sums, (*outer, count * (below if last else right), below, right))
+        *outer_steps, below, right = np.empty(shape, np.int8).strides
+        z = Matrices(sums, (*outer_steps, count * (right if is_transposed else below), below,
+                            right))
         weights = Matrices(self.weights, (
             0, sizes.outputs * terms, 0, *((1, sizes.outputs) if last else (terms, 1))))
-        inner = ((*positions, *sizes.window, sizes.features) if last
-                 else (sizes.features, *sizes.window, *positions))
-        with b.loop(sizes.batch * sizes.groups * parts, vectorize="parallel") as i:
-            image, group, part = index = b.unravel(i, (sizes.batch, sizes.groups, parts))
+        window = (*sizes.window, sizes.features) if last else (sizes.features, *sizes.window)
+        rows_first = last != self.rows_are_images
+        with b.loop(outer * sizes.groups * parts, vectorize="parallel") as i:
+            outside, group, part = index = b.unravel(i, (outer, sizes.groups, parts))
 
             def coordinates(at: tuple) -> tuple:
-                if last:
-                    place, offset, feature = at[:rank], at[rank:2 * rank], at[-1]
-                else:
-                    feature, offset, place = at[0], at[1:rank + 1], at[rank + 1:]
-                place = b.add(b.mul(part, positions[0]), place[0]), *place[1:]
-                return image, feature, place, offset
+                split = len(rows) if rows_first else len(window)
+                row, term = (at[:split], at[split:])[::1 if rows_first else -1]
+                *offset, feature = term if last else (*term[1:], term[0])
+                if self.rows_are_images:
+                    return row[0], feature, b.unravel(outside, sizes.places), offset
+                return outside, feature, (b.add(b.mul(part, rows[0]), row[0]), *row[1:]), offset
 
-            windows = Matrices(self.windows(inner, group, coordinates), (
-                0, 0, 0, *((terms, 1) if last else (1, count))))
-            if last:
-                multiply(b, z, windows, weights, index, (count, terms, columns), self.max_terms)
-            else:
-                multiply(b, z, weights, windows, index, (rows, terms, count), self.max_terms)
+            windows = Matrices(
+                self.windows((*rows, *window) if rows_first else (*window, *rows), group,
+                             coordinates), (0, 0, 0, *((terms, 1) if rows_first else (1, count))))
+            x, y = (weights, windows) if is_transposed else (windows, weights)
+            multiply(b, z, x, y, index, (
+                sizes.outputs if is_transposed else count, terms,
+                count if is_transposed else sizes.outputs), self.max_terms)
         if not direct:
-            self.collect(sums, lambda n, group, output, place: (
-                (n, group, place, output) if last else (n, group, output, place)))
-
-    def by_places(self) -> None:
-        """A product for each window position and group: the windows of all images with weights.
-
-        Good for the derivative by the weights: it has few positions, with windows as large as
-        images.
-        """
-        b, sizes, last, rank, terms = self.b, self.sizes, self.last, self.rank, self.terms
-        shape = self.partials, self.places, sizes.groups, sizes.batch, sizes.outputs
-        sums = b.temp(shape, self.dtype)
-        z = Matrices(sums, np.empty(shape, np.int8).strides)
-        weights = Matrices(self.weights, (
-            0, sizes.outputs * terms, *((1, sizes.outputs) if last else (terms, 1))))
-        inner = ((*sizes.window, sizes.features, sizes.batch) if last
-                 else (sizes.batch, sizes.features, *sizes.window))
-        with b.loop(self.places * sizes.groups, vectorize="parallel") as i:
-            flat, group = index = b.unravel(i, (self.places, sizes.groups))
-            place = b.unravel(flat, sizes.places)
-            patches = self.windows(inner, group, lambda at: (
-                (at[-1], at[-2], place, at[:rank]) if last else (at[0], at[1], place, at[2:])))
-            windows = Matrices(patches, (0, 0, *((1, sizes.batch) if last else (terms, 1))))
-            multiply(b, z, windows, weights, index, (sizes.batch, terms, sizes.outputs),
-                     self.max_terms)
-        self.collect(sums, lambda n, group, output, place: (place, group, n, output))
+            self.collect(sums, is_transposed)
 
     def windows(self, shape: tuple[int, ...], group: Any, coordinates: Callable) -> Any:
         """A copy of the elements of windows; `coordinates` gives for an index of the copy the
@@ -155,11 +159,7 @@ class _Convolution:
             image, feature, place, offset = coordinates(at)
             index = [b.add(b.mul(i, stride), b.mul(k, apart)) for i, k, stride, apart in zip(
                 place, offset, self.strides, self.dilation, strict=True)]
-            if self.groups_features:
-                feature = b.add(b.mul(group, self.sizes.features), feature)
-            else:
-                image = b.add(b.mul(group, self.sizes.batch), image)
-            b.store(patches, at, b.load(self.x, placed(self.lhs_spec, image, feature, *index)))
+            b.store(patches, at, b.load(self.x, self.image_index(b, group, image, feature, index)))
         b.freeze(patches)
         return patches
 
@@ -172,16 +172,13 @@ class _Convolution:
         with nest(b, shape, "parallel") as at:
             group, *terms = at
             *offset, feature, output = terms if self.last else (*terms[2:], terms[1], terms[0])
-            index = placed(self.rhs_spec, b.add(b.mul(group, sizes.outputs), output), feature,
-                           *offset)
+            index = self.weight_index(b, group, output, feature, offset)
             b.store(copy, (group, *terms), b.convert(b.load(w, index), self.dtype))
         b.freeze(copy)
         return copy
 
-    def collect(self, sums: Any, place_of: Callable[..., tuple]) -> None:
-        """Sum the partial results of every element; `place_of` gives its position from those of
-        the image, the group, the output feature and the window.
-        """
+    def collect(self, sums: Any, is_transposed: bool) -> None:
+        """Sum the partial results of every element."""
         b, sizes = self.b, self.sizes
 
         def place(at: Sequence[Any]) -> tuple:
@@ -190,7 +187,8 @@ class _Convolution:
             flat = b.index(0)
             for i, size in zip(places, sizes.places, strict=True):
                 flat = b.add(b.mul(flat, size), i)
-            return place_of(n, group, output, flat)
+            outside, row = (flat, n) if self.rows_are_images else (n, flat)
+            return outside, group, *((output, row) if is_transposed else (row, output))
         sum_partials(b, sums, self.partials, self.out, place)
 
 

@@ -55,18 +55,17 @@ def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
     shape, dtype = outputs[0].shape, outputs[0].dtype
     rows, n, columns = shape[:axis], shape[axis], shape[axis + 1:]
 
-    def columns_at(row: tuple, first: Any, width: int) -> None:
-        def at(i: Any, j: Any) -> tuple:
-            return (*row, i, *b.unravel(b.add(first, j), columns))
-        _side_by_side(b, n, width, dtype, lambda i, j: read(operands, at(i, j)),
-                      lambda i, j, z: write(outputs, at(i, j), z))
+    def load(row: tuple, i: Any, j: Any) -> Complex:
+        return read(operands, (*row, i, *b.unravel(j, columns)))
+
+    def store(row: tuple, i: Any, j: Any, z: Complex) -> None:
+        write(outputs, (*row, i, *b.unravel(j, columns)), z)
 
     if math.prod(columns) > 1:
-        _column_blocks(b, rows, math.prod(columns), columns_at)
+        _columns(b, rows, n, math.prod(columns), Rows(load, store), dtype)
     elif math.prod(shape):
-        after = (0,) * len(columns)
-        _transform(b, rows, n, Rows(lambda row, i: read(operands, (*row, i, *after)),
-                                    lambda row, i, z: write(outputs, (*row, i, *after), z)), dtype)
+        _transform(b, rows, n, Rows(lambda row, i: load(row, i, b.index(0)),
+                                    lambda row, i, z: store(row, i, b.index(0), z)), dtype)
 
 
 def of_real(b: Any, outputs: list, operands: list) -> None:
@@ -134,10 +133,14 @@ def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         b.in_blocks(math.prod(rows), INTERLEAVED, emit)
 
 
-def _column_blocks(b: Any, rows: tuple[int, ...], count: int, emit: Callable) -> None:
-    """``emit(row, first, width)`` for each block of columns in each row."""
+def _columns(b: Any, rows: tuple[int, ...], n: int, count: int, of: Rows, dtype: Any) -> None:
+    """Transform columns of n numbers, `count` in each row, which ``of.load(row, i, column)`` loads;
+    some side by side.
+    """
     with nest(b, rows, "parallel") as row:
-        b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: emit(row, first, width))
+        b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: _side_by_side(
+            b, n, width, dtype, lambda i, j: of.load(row, i, b.add(first, j)),
+            lambda i, j, z: of.store(row, i, b.add(first, j), z)))
 
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────
@@ -366,22 +369,14 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         low, high = b.rem(at, step), b.div(at, step)
         return multiply(b, (fine((0, low)), fine((1, low))), (coarse((0, high)), coarse((1, high))))
 
-    def columns(row: tuple, first: Any, width: int) -> None:
-        at = lambda i, j: b.add(b.add(b.mul(i, below), first), j)
-        def put(i: Any, j: Any, z: Complex) -> None:
-            rotated = multiply(b, z, root(b.mul(i, b.add(first, j))))
-            write(spectra, (*row, at(i, j)), rotated)
-        _side_by_side(b, above, width, dtype, lambda i, j: of.load(row, at(i, j)), put)
-
-    def lines(row: tuple, first: Any, width: int) -> None:
-        def load(i: Any, j: Any) -> Complex:
-            at = b.add(b.mul(b.add(first, j), below), i)
-            return read(spectra, (*row, at))
-        _side_by_side(b, below, width, dtype, load, lambda i, j, z: of.store(
-            row, b.add(b.add(b.mul(i, above), first), j), z))
-
-    _column_blocks(b, rows, below, columns)
-    _column_blocks(b, rows, above, lines)
+    at = lambda i, size, j: b.add(b.mul(i, size), j)
+    _columns(b, rows, above, below, Rows(
+        lambda row, i, j: of.load(row, at(i, below, j)),
+        lambda row, i, j, z: write(spectra, (*row, at(i, below, j)),
+                                   multiply(b, z, root(b.mul(i, j))))), dtype)
+    _columns(b, rows, below, above, Rows(
+        lambda row, i, j: read(spectra, (*row, at(j, below, i))),
+        lambda row, i, j, z: of.store(row, at(i, above, j), z)), dtype)
 
 
 # ── Prime factors that are large ─────────────────────────────────────────────────────────────

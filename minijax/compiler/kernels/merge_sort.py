@@ -199,6 +199,14 @@ def _loader(b: Any, buffers: list) -> Callable:
     return lambda row, i: [b.load(x, (*row, i)) for x in buffers]
 
 
+def digit_of(b: Any, x: Any, shift: Any, bits: int) -> Any:
+    """A digit of a key, whose first bit is at `shift`."""
+    word = ordered_bits(b, x)
+    word = b.xor(word, np.iinfo(word.dtype).min)
+    shifted = b.shr_logical(word, b.convert(b.index(shift), word.dtype))
+    return b.and_(b.convert(shifted, np.int64), (1 << bits) - 1)
+
+
 def is_before(s: Any, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
     """Whether the keys `xs` come strictly before `ys`, in lexicographic order."""
     (x, *xs), (y, *ys) = xs, ys

@@ -97,21 +97,10 @@ def computed(b: Any, f: Any, out: Any, *operands: Any) -> None:
 
 def as_one_call(b: Any, out: Any, left: Side, right: Side, precision: Any) -> None:
     """One call for a batch of matrices: of a library, or a launch, as its scheduler decides."""
-    batch, k = left.size(left.batch), left.size(left.contract)
-    (x, steps_of_x), (y, steps_of_y) = as_stack(b, left), as_stack(b, right)
-    b.call(product_of(x.dtype, y.dtype, out.dtype, precision), x, *steps_of_x, y, *steps_of_y, out,
-           batch, left.size(left.free), right.size(right.free), k)
-
-
-def as_stack(b: Any, side: Side) -> tuple[Any, tuple[int, ...]]:
-    """The operand as a stack of matrices, with a row for each position of the free axes, and its
-    strides; a copy if neither rows nor terms are contiguous.
-    """
-    x, order = side.buffer, side.batch + side.free + side.contract
-    view = reshaped(x, order, tuple(map(side.size, (side.batch, side.free, side.contract))))
-    if view is None or 1 not in view.strides[1:]:
-        return as_stack(b, side.copied(b, order, x.dtype))
-    return x, view.strides
+    sizes = *map(left.size, (left.batch, left.free)), *map(right.size, (right.free, right.contract))
+    x, y = (as_matrices(b, side, side.buffer.dtype, in_one_stack=True) for side in (left, right))
+    b.call(product_of(x.buffer.dtype, y.buffer.dtype, out.dtype, precision), x.buffer,
+           *x.steps, y.buffer, *y.steps, out, *sizes)
 
 
 def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
@@ -219,15 +208,15 @@ def sum_partials(b: Any, partials: Any, groups: int, out: Any, place: Callable[[
     b.materialize(short, into=out)
 
 
-def as_matrices(b: Any, side: Side, dtype: np.dtype) -> Matrices:
+def as_matrices(b: Any, side: Side, dtype: np.dtype, in_one_stack: bool = False) -> Matrices:
     """A row for each position of the free axes, a matrix for each of the batch axes; a copy if axes
-    cannot be merged.
+    cannot be merged, or if in one stack neither rows nor terms are contiguous.
     """
     x, order = side.buffer, side.batch + side.free + side.contract
-    shape = *side.sizes(side.batch), side.size(side.free), side.size(side.contract)
-    view = reshaped(x, order, shape)
-    if view is None or x.dtype != dtype:
-        return as_matrices(b, side.copied(b, order, dtype), dtype)
+    batch = (side.size(side.batch),) if in_one_stack else side.sizes(side.batch)
+    view = reshaped(x, order, (*batch, side.size(side.free), side.size(side.contract)))
+    if view is None or x.dtype != dtype or in_one_stack and 1 not in view.strides[1:]:
+        return as_matrices(b, side.copied(b, order, dtype), dtype, in_one_stack)
     return Matrices(x, view.strides)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.slots import computed_in, nest, ordered_bits
+from minijax.primitives.slots import computed_in, nest
 
-from .merge_sort import MergeSort, _loader
+from .merge_sort import MergeSort, _loader, digit_of
 
 MIN_ROW, MIN_TILE = 512, 512  # elements: shorter rows, or tiles of large elements, are merged
 HISTOGRAM = 8  # tiles whose digits a block counts
@@ -69,13 +69,6 @@ class RadixSort(MergeSort):
                  for shift in range(0, self.bits[key], WIDE_BITS)]
         return ((*each, each is every[-1]) for each in every)
 
-    def digit(self, x: Any, shift: Any, bits: int) -> Any:
-        """A digit of a key, whose first bit is at `shift`."""
-        b, word = self.b, ordered_bits(self.b, x)
-        word = b.xor(word, np.iinfo(word.dtype).min)
-        shifted = b.shr_logical(word, b.convert(b.index(shift), word.dtype))
-        return b.convert(b.and_(shifted, (1 << bits) - 1), np.int64)
-
     # -- all tiles -----------------------------------------------------------------------------
 
     def histograms(self, rows: tuple, n: int, source: Callable, passes: list) -> Any:
@@ -92,7 +85,7 @@ class RadixSort(MergeSort):
             with self.masked_loop(count, min(n, HISTOGRAM * self.tile)) as i:
                 xs = source(row, b.add(first, i))
                 for p, (key, shift, _) in enumerate(passes):
-                    digit = self.digit(xs[key], shift, WIDE_BITS)
+                    digit = digit_of(b, xs[key], shift, WIDE_BITS)
                     b.atomic("add", numbers, (b.add(digit, p * WIDE_DIGITS),), 1)
             with b.loop(numbers.size, vectorize="parallel") as d:
                 place = *row, b.div(d, WIDE_DIGITS), b.rem(d, WIDE_DIGITS)
@@ -118,8 +111,8 @@ class RadixSort(MergeSort):
                 move, numbers = (b.temp((WIDE_DIGITS,), np.int32, name)
                                  for name in ("move", "numbers"))
                 halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
-                self.count_digits(numbers, count, lambda i: self.digit(
-                    self.element(halves, 0, i)[key], shift, WIDE_BITS),
+                self.count_digits(numbers, count, lambda i: digit_of(
+                    b, self.element(halves, 0, i)[key], shift, WIDE_BITS),
                     lambda d, _, smaller: b.store(move, (d,), smaller))
                 with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
                     number = b.load(numbers, (d,))
@@ -130,7 +123,7 @@ class RadixSort(MergeSort):
                 self.sort_tile(halves, count, key, shift, WIDE_BITS)
                 with self.masked_loop(count, self.tile) as i:
                     xs = self.element(halves, 0, i)
-                    by = b.load(move, (self.digit(xs[key], shift, WIDE_BITS),))
+                    by = b.load(move, (digit_of(b, xs[key], shift, WIDE_BITS),))
                     self.store(into, (*row, b.add(i, b.convert(by, np.int64))), xs)
 
     def count_digits(self, numbers: Any, count: Any, digit: Callable, store: Callable) -> None:
@@ -180,8 +173,8 @@ class RadixSort(MergeSort):
         counts = b.temp((DIGITS * CELLS,), np.uint16, "counts")
         totals = b.temp((THREADS,), np.int32, "totals")
         with b.loop(bits // BITS) as p:
-            self.split(halves, b.and_(p, 1), count, counts, totals, lambda xs: self.digit(
-                xs[key], b.add(b.mul(p, BITS), shift), BITS))
+            self.split(halves, b.and_(p, 1), count, counts, totals, lambda xs: digit_of(
+                b, xs[key], b.add(b.mul(p, BITS), shift), BITS))
 
     def cell(self, d: Any, t: Any) -> Any:
         """The place of the counter of a digit and a thread; every 17th stays empty, against bank

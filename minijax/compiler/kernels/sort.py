@@ -13,7 +13,7 @@ from minijax.primitives.axes import without
 from minijax.primitives.slots import computed_in, falling_bits, nest, ordered_bits
 
 from . import merge_sort, radix_sort
-from .merge_sort import is_before
+from .merge_sort import digit_of, is_before
 
 MIN_RADIX_ROW = 48  # elements in a row; below, clearing the counters costs more than comparing all
 CHUNK = 16  # elements that are compared with the threshold at once
@@ -55,19 +55,18 @@ def _radix_sort(b: Any, halves: list, keys: list, size: int) -> int:
         width = 8 if bits <= 16 or size < 1 << 14 else 11
         counts = b.temp((1 << width,), np.int64)
         for shift in range(0, bits, width):
-            _radix_pass(b, halves, key, counts, side, shift)
+            _radix_pass(b, halves, key, counts, side, shift, width)
             side = 1 - side
     return side
 
 
-def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: int) -> None:
+def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: int, width: int
+                ) -> None:
     """Count the digits; their exclusive prefix sum is the target of each bucket; move."""
     buckets, size = counts.shape[0], key.shape[1]
 
     def digit(i: Any) -> Any:
-        word = ordered_bits(b, b.load(key, (side, i)))
-        word = b.shr_logical(b.xor(word, np.iinfo(word.dtype).min), shift)
-        return b.and_(b.convert(word, np.int64), buckets - 1)
+        return digit_of(b, b.load(key, (side, i)), shift, width)
 
     with b.loop(buckets) as d:
         b.store(counts, (d,), 0)

@@ -5,7 +5,6 @@ many transactions as it touches sectors of 32 bytes. Chapter 27. In XLA: its ind
 which GPU emitters choose their tiles.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from ..loops import (INT64, WRITES, Assign, Atomic, Buffer, Constant, Declare, F
                      Read, Scalar, Shuffle, Statement, Store, While, accesses, bodies, defined,
                      substituted, walk)
 from ..probe import cost_of
+from ..vectorization import Steps
 
 MAX_REPEATED = 24  # simple operations that each iteration of a collapsed nest may repeat
 # A loop with many iterations of not too many operations waits for memory; a thread takes several.
@@ -65,8 +65,8 @@ def is_aligned(loop: For, count: int) -> bool:
     """Whether so many adjacent iterations access 16 aligned bytes or less of each buffer at once,
     or one element.
     """
-    affine, strides = affine_functions(loop), _Strides(loop.index, set())
-    strides.of(loop.body, 1)
+    affine, strides = affine_functions(loop.body, loop.index), _Strides(loop.index, set())
+    strides.count(loop.body, 1)
 
     def fits(access: Any) -> bool:
         *outer, last = access.index
@@ -97,55 +97,44 @@ def interleaved(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any
 
 def uncoalesced(body: Sequence[Statement], index: Scalar, private: Iterable[Buffer] = ()) -> float:
     """How many accesses of a body are not adjacent at neighbouring values of an index."""
-    return _Strides(index, set(private)).of(body, 1)
+    return _Strides(index, set(private)).count(body, 1)
 
 
-class _Strides:
+class _Strides(Steps):
     """The stride of each scalar: its change from one value of an index to the next; None if
     unknown.
     """
 
     def __init__(self, index: Scalar, private: set[Buffer]) -> None:
-        self.strides: dict[Any, int | None] = {index: 1}
+        super().__init__(index)
         self.private = private
 
-    def __getitem__(self, x: Any) -> int | None:
-        return self.strides.get(x, 0)
-
-    def of(self, body: Sequence[Statement], times: float) -> float:
+    def count(self, body: Sequence[Statement], times: float) -> float:
         """The number of uncoalesced accesses in a body."""
         total = 0.0
         for each in body:
             match each:
                 case Let(target, op, args):
-                    self.strides[target] = self.operation(op, args)
+                    self[target] = self.operation(op, args)
                 case (Load(target, buffer, at) | Store(buffer, at, target)
                       | Atomic(target, _, buffer, at)):
-                    distance = self.places(buffer, at)
+                    distance = self.at(buffer, at)
                     if buffer not in self.private and distance not in (-1, 0, 1):
                         total += times
                     if isinstance(each, Load):
-                        self.strides[target] = None if distance else 0
+                        self[target] = None if distance else 0
                 case Declare(variable):
-                    self.strides[variable] = None
+                    self[variable] = None
                 case Read(target, variable):
-                    self.strides[target] = self[variable]
+                    self[target] = self[variable]
                 case Shuffle(target):
-                    self.strides[target] = None
+                    self[target] = None
                 case For(trip_count=n):
-                    total += self.of(each.body, times * (TRIPS if n is None else n))
+                    total += self.count(each.body, times * (TRIPS if n is None else n))
                 case While() | If():
                     many = TRIPS if isinstance(each, While) else 1
-                    total += sum(self.of(inner, times * many) for inner in bodies(each))
+                    total += sum(self.count(inner, times * many) for inner in bodies(each))
         return total
-
-    def places(self, buffer: Buffer, at: Sequence[Any]) -> int | None:
-        """The stride of the linear index of an access."""
-        shape = buffer.shape if len(at) == len(buffer.shape) else (1,)
-        terms = [self[i] for i in at]
-        if None in terms:
-            return None
-        return sum(d * math.prod(shape[k + 1:]) for k, d in enumerate(terms) if d is not None)
 
     def operation(self, op: str, args: Sequence[Any]) -> int | None:
         """The stride of a result for most neighbours; where a quotient changes is ignored."""

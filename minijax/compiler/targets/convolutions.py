@@ -14,6 +14,7 @@ from minijax.primitives.convolution import ConvDimensionNumbers, sizes_of
 from minijax.primitives.windowed_reductions import window_position
 
 from ..builder import Builder
+from ..kernels.convolutions import Geometry, placed
 from ..loops import Buffer, Call, Constant, Operand
 from ..routines import CONVOLUTION, PRODUCT
 from .tiles import THREAD_TILES, Product
@@ -41,7 +42,7 @@ class Gathered(NamedTuple):
         return exists, b.ravel(index, self.buffer.shape)
 
 
-class Windows:
+class Windows(Geometry):
     """The geometry of a convolution: a matrix for each group, a row for each window of each image,
     a column for each output feature, a term for each feature and position in the window.
     """
@@ -56,15 +57,14 @@ class Windows:
             return tuple(itertools.islice(left, count))
         features, images = take(2)
         axes = ConvDimensionNumbers(take(rank), take(rank), take(rank))
-        self.lhs_spec, self.rhs_spec, self.out_spec = axes
         self.strides, zeros = take(rank - 2), take(2 * (rank - 2))
         self.padding = tuple(zip(zeros[::2], zeros[1::2], strict=True))
         self.base, self.dilation = take(rank - 2), take(rank - 2)
-        self.groups_features = features > 1
-        self.sizes = sizes_of(
+        super().__init__(sizes_of(
             self.x.shape, self.w.shape, dimension_numbers=axes,
             window_strides=self.strides, padding=self.padding, lhs_dilation=self.base,
-            rhs_dilation=self.dilation, feature_group_count=features, batch_group_count=images)
+            rhs_dilation=self.dilation, feature_group_count=features, batch_group_count=images),
+            axes, features > 1)
         self.features_last = self.lhs_spec[1] == rank - 1
 
     def product(self) -> Product:
@@ -99,26 +99,15 @@ class Windows:
         feature, offset = self.term(b, term)
         inside, at = window_position(b, tuple(places), tuple(offset), sizes.slid, self.strides,
                                      self.padding, self.base, self.dilation)
-        if self.groups_features:
-            feature = b.add(b.mul(group, sizes.features), feature)
-        else:
-            n = b.add(b.mul(group, sizes.batch), n)
-        return inside, ordered(self.lhs_spec, (n, feature, *at))
+        return inside, self.image_index(b, group, n, feature, at)
 
     def weight(self, b: Builder, group: Operand, output: Operand, term: Operand
                ) -> tuple[Operand, Sequence[Operand]]:
         """Where a weight is."""
-        feature, offset = self.term(b, term)
-        output = b.add(b.mul(group, self.sizes.outputs), output)
-        return b.const(True, bool), ordered(self.rhs_spec, (output, feature, *offset))
+        return b.const(True, bool), self.weight_index(b, group, output, *self.term(b, term))
 
     def element(self, b: Builder, group: Operand, row: Operand, output: Operand) -> Operand:
         """The linear index of an element of the result."""
         n, *places = b.unravel(row, (self.sizes.batch, *self.sizes.places))
         output = b.add(b.mul(group, self.sizes.outputs), output)
-        return b.ravel(ordered(self.out_spec, (n, output, *places)), self.z.shape)
-
-
-def ordered(spec: Sequence[int], values: Sequence[Any]) -> list[Any]:
-    """Values in the order of the axes that a specification numbers."""
-    return [value for _, value in sorted(zip(spec, values, strict=True), key=lambda each: each[0])]
+        return b.ravel(placed(self.out_spec, n, output, *places), self.z.shape)

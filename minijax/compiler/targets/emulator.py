@@ -332,8 +332,7 @@ class Blocks:
         self.barriers = np.zeros(self.count, np.int64)  # that a thread has passed
         self.here = np.ones(self.count, bool)
         self.names = {**names, launch.block: self.block, launch.thread: self.thread}
-        self.shared: dict[Buffer, Memory] = {}
-        self.local: dict[Buffer, tuple[np.ndarray, np.ndarray]] = {}
+        self.copies: dict[Buffer, Memory] = {}  # of shared and local buffers
 
     def run(self, body: Sequence[Statement]) -> None:
         """Run statements on all active threads."""
@@ -381,16 +380,12 @@ class Blocks:
 
     def indices(self, statement: Load | WRITES) -> np.ndarray:
         """The linear indices that the active threads access."""
-        buffer, index = statement.buffer, statement.index
-        if len(index) == 1:
-            indices = self.value(index[0])[self.here]
-            inside = (indices >= 0) & (indices < buffer.size)
-        else:
-            at = [self.value(i)[self.here] for i in index]
-            inside = np.all([(i >= 0) & (i < n) for i, n in zip(at, buffer.shape, strict=True)],
-                            axis=0) if at else np.ones(self.here.sum(), bool)
-            indices = sum((i * np.prod(buffer.shape[k + 1:], dtype=np.int64)
-                           for k, i in enumerate(at)), np.zeros(self.here.sum(), np.int64))
+        buffer, index, count = statement.buffer, statement.index, self.here.sum()
+        indices, inside = np.zeros(count, np.int64), np.ones(count, bool)
+        shape = (buffer.size,) if len(index) == 1 else buffer.shape
+        for i, n in zip(index, shape, strict=True):
+            at = self.value(i)[self.here]
+            indices, inside = indices * n + at, inside & (at >= 0) & (at < n)
         self.refuse_if(~inside, statement, f"an index outside of {buffer.name}")
         if self.watch is not None:
             self.report(self.watch, statement, indices)
@@ -403,21 +398,22 @@ class Blocks:
             if mine.any():
                 watch(statement, int(block), self.thread[self.here][mine], indices[mine])
 
-    def shared_memory(self, buffer: Buffer) -> Memory:
-        """A shared buffer, with a copy for each block."""
-        if buffer not in self.shared:
-            size = buffer.size * len(self.blocks)
-            self.shared[buffer] = Memory(buffer, np.zeros(size, buffer.dtype), np.zeros(size, bool))
-        return self.shared[buffer]
+    def copy(self, buffer: Buffer, owners: np.ndarray) -> Memory:
+        """A shared or local buffer, with a copy for each of its owners."""
+        if buffer not in self.copies:
+            size = buffer.size * (owners[-1] + 1)
+            self.copies[buffer] = Memory(buffer, np.zeros(size, buffer.dtype), np.zeros(size, bool))
+        return self.copies[buffer]
 
     def touch(self, statement: Load | WRITES) -> tuple[Memory, np.ndarray]:
         buffer, indices, here = statement.buffer, self.indices(statement), self.here
-        if buffer.role == "shared":
-            memory, indices = self.shared_memory(buffer), indices + self.group[here] * buffer.size
-        else:
-            memory = self.memory_of(buffer)
+        owners = {"shared": self.group, "local": self.thread_positions}.get(buffer.role)
+        memory = self.memory_of(buffer) if owners is None else self.copy(buffer, owners)
+        if owners is not None:
+            indices = indices + owners[here] * buffer.size
         kind, block, now = type(statement), self.block[here], self.barriers[here]
-        if buffer.role in ("input", "constant") and kind is Load:  # as nothing ever stores there
+        # Nothing ever stores in the first ones, and no other thread has the last.
+        if buffer.role in ("input", "constant") and kind is Load or buffer.role == "local":
             return memory, indices
         race = memory.note(
             "threads", self.who[here], now, indices, kind, lambda other, then: (then < now) | (
@@ -429,26 +425,16 @@ class Blocks:
         return memory, indices
 
     def run_load(self, load: Load) -> None:
-        result = np.zeros(self.count, load.target.dtype)
-        if load.buffer.role == "local":
-            values, initialized = self.own(load.buffer)
-            at = self.thread_positions[self.here], self.indices(load)
-            result[self.here], well = values[at], initialized[at]
-        else:
-            memory, indices = self.touch(load)
-            result[self.here], well = memory.values[indices], memory.initialized[indices]
-        self.refuse_if(~well, load, f"nothing has been stored in {load.buffer.name}")
+        result, (memory, indices) = np.zeros(self.count, load.target.dtype), self.touch(load)
+        result[self.here] = memory.values[indices]
+        self.refuse_if(~memory.initialized[indices], load,
+                       f"nothing has been stored in {load.buffer.name}")
         self.names[load.target] = result
 
     def run_store(self, store: Store) -> None:
-        new = self.value(store.value)[self.here]
-        if store.buffer.role == "local":
-            at = self.thread_positions[self.here], self.indices(store)
-            for row, value in zip(self.own(store.buffer), (new, True), strict=True):
-                row[at] = value
-            return
         memory, indices = self.touch(store)
-        memory.values[indices], memory.initialized[indices] = new, True
+        memory.values[indices] = self.value(store.value)[self.here]
+        memory.initialized[indices] = True
 
     def run_atomic(self, atomic: Atomic) -> None:
         """One thread after the other, in a random order."""
@@ -465,11 +451,6 @@ class Blocks:
                 self.clocks.synchronize((atomic.buffer, at), int(self.block[thread]), int(
                     self.barriers[thread]), atomic.op != "read", atomic.ordered)
         self.names[atomic.target] = old
-
-    def own(self, buffer: Buffer) -> tuple[np.ndarray, np.ndarray]:
-        """A local buffer: the elements of each thread, and which of them are initialised."""
-        shape = self.count, buffer.size
-        return self.local.setdefault(buffer, (np.zeros(shape, buffer.dtype), np.zeros(shape, bool)))
 
     # -- control -------------------------------------------------------------------------------
 

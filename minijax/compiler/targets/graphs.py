@@ -4,6 +4,7 @@ Builds on ptx.py, which has the parameters of a launch. Chapter 27.
 In JAX: XLA's command buffers.
 """
 
+import contextlib
 import functools
 import itertools
 import struct
@@ -29,11 +30,10 @@ class Launches:
     address once. Scalars of the host have words, too: one for each constant value.
     """
 
-    is_straight = False  # whether `all` runs the whole program
-
     def __init__(self, gpu: Any, kernel: Kernel, functions: Mapping[Launch, Any],
-                 steps: Sequence[Step]) -> None:
+                 steps: Sequence[Step], is_straight: bool = False) -> None:
         self.gpu = gpu
+        self.is_straight = is_straight  # whether `all` runs the whole program
         buffers: list[Any] = [*kernel.inputs, *kernel.outputs, *kernel.constants]
         parameters = {launch: ptx.parameters(kernel, launch) for launch in functions}
         scalars = {(x, known.get(x)) for launch, known in steps for x in parameters[launch][2]}
@@ -54,15 +54,12 @@ class Launches:
         for (_, value), place in self.scalars.items():
             if value is not None:
                 place[0] = value
-        self.calls = {launch: (self.call(*shape), [(x, self.scalars[x, None]) for x in
-                                                   parameters[launch][2] if x not in known])
-                      for (launch, known), shape in zip(steps, self.shapes, strict=True)}
-
-    def call(self, function: Any, blocks: int, threads: int, arguments: int
-             ) -> Callable[[], tuple]:
-        """A call of the driver that launches a function."""
-        return functools.partial(self.gpu.cuda.cuLaunchKernel, function, blocks, 1, 1,
-                                 threads, 1, 1, 0, self.gpu.stream, arguments, 0)
+        self.in_order: list[Callable[[], tuple]] = [functools.partial(
+            gpu.cuda.cuLaunchKernel, function, blocks, 1, 1, threads, 1, 1, 0, gpu.stream,
+            arguments, 0) for function, blocks, threads, arguments in self.shapes]
+        self.calls = {launch: (call, [(x, self.scalars[x, None]) for x in parameters[launch][2]
+                                      if x not in known])
+                      for (launch, known), call in zip(steps, self.in_order, strict=True)}
 
     def one(self, launch: Launch, numbers: Mapping[Any, Any]) -> None:
         """One launch, with the addresses of the last `write` and scalars of the host."""
@@ -73,15 +70,6 @@ class Launches:
             self.gpu.ask(call)
 
 
-class Straight(Launches):
-    """The launches of a program with few of them, one after the other."""
-
-    is_straight = True
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.in_order = [self.call(*shape) for shape in self.shapes]
-
     def all(self) -> None:
         """All launches, with the addresses of the last `write`."""
         for call in self.in_order:
@@ -91,8 +79,6 @@ class Straight(Launches):
 
 class Graph(Launches):
     """The launches of a program with many of them, as one CUDA graph."""
-
-    is_straight = True
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -180,12 +166,10 @@ def _unrolled(body: Sequence[Statement], known: Mapping[Any, Any]) -> Iterator[S
 def prepared(gpu: Any, kernel: Kernel, functions: Mapping[Launch, Any]
              ) -> Callable[[], Launches]:
     """A constructor of the launches of a kernel: concurrent calls need one each."""
-    kind: type[Launches] = Launches
-    steps: list[Step] = [(launch, {}) for launch in functions]
-    try:
-        in_order = [*itertools.islice(_unrolled(kernel.body, {}), MOST + 1)]
-        if len(in_order) <= MOST:
-            kind, steps = Graph if len(in_order) > FEW else Straight, in_order
-    except _HostDecides:
-        pass
-    return functools.partial(kind, gpu, kernel, functions, steps)
+    with contextlib.suppress(_HostDecides):
+        steps = [*itertools.islice(_unrolled(kernel.body, {}), MOST + 1)]
+        if len(steps) <= MOST:
+            kind = Graph if len(steps) > FEW else Launches
+            return functools.partial(kind, gpu, kernel, functions, steps, True)
+    steps = [(launch, {}) for launch in functions]
+    return functools.partial(Launches, gpu, kernel, functions, steps)

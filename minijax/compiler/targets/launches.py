@@ -336,17 +336,15 @@ def _with_loads(body: Sequence[Statement], slots: dict[Any, Buffer]) -> Iterator
         if isinstance(statement, Launch):
             yield _with_transfers(statement, slots)
             continue
-        scalars: list[Any] = [x for x in used(statement) if x in slots]
-        names = {x: Scalar(x.name, x.dtype) for x in scalars}
+        names: dict[Any, Any] = {
+            x: Scalar("handed", x.dtype) for x in used(statement) if x in slots}
         loads = tuple(Load(new, slots[x], (ZERO,)) for x, new in names.items())
         new = with_bodies(statement, lambda inner: _with_loads(inner, slots))
+        new = substituted(new, names) if names else new
         if isinstance(new, While):  # its condition loads each time
-            test = substituted(new.test, names)
-            yield replace(new, condition=(*new.condition, *loads), test=test)
-            continue
-        distributed = {name: substituted(value, names) for name, value in vars(new).items()
-                       if name in ("start", "stop", "test", "ok", "args")}
-        yield from (*loads, replace(new, **distributed) if names else new)
+            yield replace(new, condition=(*new.condition, *loads))
+        else:
+            yield from (*loads, new)
 
 
 def _with_transfers(launch: Launch, slots: dict[Any, Buffer]) -> Launch:

@@ -136,21 +136,21 @@ class Chain(ThreadBlock):
         totals.store(number, total)
         place = let("rem", i, GROUP)
         identity = literal(identity_element(op, dtype), dtype)
-        own = Variable("before", dtype)
-        at = let("add", let("sub", number, place), self.thread)
-        self.add(Declare(own, identity), If(let("lt", self.thread, place), self.inside(
-            lambda: self.add(Assign(own, totals.load(at))))))
-        x = Scalar("before", dtype)
-        self.add(Read(x, own))
+
+        def load_if(test: Operand, published: Published, at: Any) -> Scalar:
+            """A published value, or the identity."""
+            own, x = Variable("before", dtype), Scalar("before", dtype)
+            self.add(Declare(own, identity), If(test, self.inside(
+                lambda: self.add(Assign(own, published.load(at))))), Read(x, own))
+            return x
+        x = load_if(let("lt", self.thread, place), totals,
+                    let("add", let("sub", number, place), self.thread))
         before = self.block_reduce(op, self.warp_reduce(op, x))
         if groups == 1:
             return before
         starts = Published(self, self.rows.trip_count * groups, dtype, "starts", epoch)
         group = let("add", let("mul", row, groups), let("div", i, GROUP))
-        start, y = Variable("start", dtype), Scalar("start", dtype)
-        self.add(Declare(start, identity), If(let("ge", i, GROUP), self.inside(
-            lambda: self.add(Assign(start, starts.load(group))))), Read(y, start))
-        before = let(op, y, before)
+        before = let(op, load_if(let("ge", i, GROUP), starts, group), before)
         is_last = let("and", let("eq", place, GROUP - 1), let("lt", i, self.n - 1))
         self.add(If(is_last, self.inside(lambda: starts.store(
             let("add", group, 1), let(op, before, total)))))
@@ -184,6 +184,21 @@ class Chain(ThreadBlock):
         walk.store(1, self.let(op, before, x))
         return before
 
+    def publish(self, store: Statement, flags: Buffer, at: Any, flag: Operand) -> None:
+        """Store values for other blocks, then raise a flag."""
+        self.add(store, Barrier(), If(self.is_first, (
+            Atomic(Scalar("old", flags.dtype), "max", flags, (at,), flag, 1),)))
+
+    def wait(self, flags: Buffer, places: Sequence[Any], least: Operand) -> list[Scalar]:
+        """Wait until some flags are raised, with one fence for all; returns how high they are."""
+        seen = [Scalar("flag", flags.dtype) for _ in places]
+        with self.writer.inside() as condition:
+            for k, (flag, place) in enumerate(zip(seen, places, strict=True), 1):
+                self.add(Atomic(flag, "read", flags, (place,), least, int(k == len(places))))
+            is_missing = reduce(partial(self.let, "or"), [self.let("lt", x, least) for x in seen])
+        self.add(While(tuple(condition), is_missing, ()))
+        return seen
+
     def inside(self, emit: Callable[[], None]) -> tuple[Statement, ...]:
         """What some code emits."""
         with self.writer.inside() as statements:
@@ -201,18 +216,14 @@ class Published:
 
     def store(self, at: Any, x: Any) -> None:
         """One thread stores a value, then raises its flag."""
-        old = Scalar("old", self.flags.dtype)
-        self.block.add(
-            If(self.block.is_first, (Store(self.values, (at,), x),)), Barrier(),
-            If(self.block.is_first, (Atomic(old, "max", self.flags, (at,), self.epoch, 1),)))
+        self.block.publish(If(self.block.is_first, (Store(self.values, (at,), x),)), self.flags, at,
+                           self.epoch)
 
     def load(self, at: Any) -> Scalar:
         """A value, as soon as its flag is raised."""
-        flag, x = Scalar("flag", self.flags.dtype), Scalar("x", self.values.dtype)
-        with self.block.writer.inside() as condition:
-            self.block.add(Atomic(flag, "read", self.flags, (at,), self.epoch, 1))
-            is_missing = self.block.let("ne", flag, self.epoch)
-        self.block.add(While(tuple(condition), is_missing, ()), Load(x, self.values, (at,)))
+        x = Scalar("x", self.values.dtype)
+        self.block.wait(self.flags, [at], self.epoch)
+        self.block.add(Load(x, self.values, (at,)))
         return x
 
 
@@ -234,10 +245,8 @@ class Walk:
 
     def store(self, kind: int, x: Any) -> None:
         """Store a total for each thread, then raise the flag."""
-        old, flag = Scalar("old", self.flags.dtype), self.whole if kind else self.own
-        self.block.add(
-            Store(self.totals, (literal(kind), self.number, self.block.thread), x), Barrier(),
-            If(self.block.is_first, (Atomic(old, "max", self.flags, (self.number,), flag, 1),)))
+        store = Store(self.totals, (literal(kind), self.number, self.block.thread), x)
+        self.block.publish(store, self.flags, self.number, self.whole if kind else self.own)
 
     def total(self) -> Scalar:
         """The total of all blocks before."""
@@ -260,12 +269,7 @@ class Walk:
         """A total with those of some blocks, from `at` back, and whether it is that of all."""
         let, add, dtype = self.let, self.block.add, self.totals.dtype
         places = [let("max", let("sub", at, k), self.first) for k in range(STEP)]
-        seen = [Scalar("flag", self.flags.dtype) for _ in places]
-        with self.block.writer.inside() as condition:
-            for k, (flag, place) in enumerate(zip(seen, places, strict=True)):  # one fence for all
-                add(Atomic(flag, "read", self.flags, (place,), self.own, int(k == STEP - 1)))
-            is_missing = reduce(partial(let, "or"), [let("lt", flag, self.own) for flag in seen])
-        add(While(tuple(condition), is_missing, ()))
+        seen = self.block.wait(self.flags, places, self.own)
         are_whole = [let("eq", flag, self.whole) for flag in seen]
         kinds = [let("convert", is_whole, to=INT64) for is_whole in are_whole]
         others = [Scalar("other", dtype) for _ in places]

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..arithmetic import Arithmetic
 from ..index_set_splitting import affine_functions, split_loops
-from ..loops import (INT64, Assign, Buffer, Call, Check, Constant, Declare, For, Let, Load, Read,
+from ..loops import (INT64, Assign, Buffer, Call, Check, Declare, For, Let, Load, Read,
                      Scalar, Statement, Store, While, accesses, defined, substituted, used, walk,
                      with_bodies)
 from .coalescing import MIN_MEMORY_BOUND
@@ -54,7 +54,7 @@ def _flattened(loop: Any) -> Any:
     if not m or not n or any(getattr(x, "value", 1) != 0 for x in starts):
         return loop
     every = (*loop.body[:-1], *inner.body)
-    forms = _linear_forms(walk(every), loop.index, inner.index)
+    forms = affine_functions(every, loop.index, inner.index)
     b, index = Arithmetic(), Scalar(loop.index.name, INT64)
     names = {x: b.add(index, c) for x, (i, j, c) in forms.items() if (i, j) == (n, 1)}
 
@@ -71,22 +71,6 @@ def _flattened(loop: Any) -> Any:
         return loop
     return replace(loop, index=index, stop=b.index(m * n), body=(
         *b.scopes[0].statements, *substituted(body, names)))
-
-
-def _linear_forms(body: Iterable[Statement], i: Scalar, j: Scalar
-                  ) -> dict[Any, tuple[int, int, int]]:
-    """The scalars of a body that are affine in two indices, with their three coefficients."""
-    forms: dict[Any, tuple[int, int, int]] = {i: (1, 0, 0), j: (0, 1, 0)}
-    for each in body:
-        if isinstance(each, Let) and each.op in ("add", "sub", "mul"):
-            x, y = (forms.get(x) or (isinstance(x, Constant) and x.dtype == INT64
-                                     and (0, 0, int(x.value))) for x in each.args)
-            sign = -1 if each.op == "sub" else 1
-            if x and y and each.op != "mul":
-                forms[each.target] = x[0] + sign * y[0], x[1] + sign * y[1], x[2] + sign * y[2]
-            elif x and y and isinstance(each.args[1], Constant):
-                forms[each.target] = x[0] * y[2], x[1] * y[2], x[2] * y[2]
-    return forms
 
 
 def _straightened(loop: Any) -> Any:
@@ -143,7 +127,7 @@ def _is_simple(loop: Statement) -> bool:
 def _places(loop: Any, kind: Any) -> Places:
     """For each buffer the indices of the first iteration; None for an index whose stride is not 1.
     """
-    affine, places, start = affine_functions(loop), Places(), loop.start
+    affine, places, start = affine_functions(loop.body, loop.index), Places(), loop.start
     for each in loop.body:
         if isinstance(each, kind):
             slope, offset = affine.get(each.index[0], (0, 0)) if len(each.index) == 1 else (0, 0)

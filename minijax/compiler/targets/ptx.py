@@ -16,8 +16,8 @@ from ..builder import Builder
 from ..instructions import plain, shifted
 from ..function_text import FunctionText, _stored_type
 from ..llvm import ModuleText
-from ..loops import (MMA, Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Scalar,
-                     Shuffle, Statement, accesses, defined, used, walk)
+from ..loops import (MMA, Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Operand,
+                     Scalar, Shuffle, Statement, accesses, defined, used, walk)
 from ..remainder import remainder
 from ..scalars import FLOAT32, kind_of
 from ..vectors import Function
@@ -146,13 +146,10 @@ class LaunchText(FunctionText):
         """Inline an elementary function; its rare case is a branch."""
         if not f.formulas[1:]:
             return super().elementary(let, f)
-        b, (usual, is_rare, rare) = Builder(), f.formulas
-        result = b.variable(usual(b, *let.args))
-        with b.when(is_rare(b, *let.args)):
-            b.assign(result, rare(b, *let.args))
-        self.inline(let, b, b.read(result))
+        b = Builder()
+        self.inline(let, b, f.with_branch(b, let.args))
 
-    def inline(self, let: Let, b: Builder, result: Scalar) -> None:
+    def inline(self, let: Let, b: Builder, result: Operand) -> None:
         """The statements of a formula in place of an operation."""
         self.body(b.scopes[0].statements)
         self.names[let.target] = self.value(result)

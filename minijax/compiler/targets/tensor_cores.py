@@ -71,18 +71,7 @@ def is_faster(product: Product) -> bool:
     """
     rate = LIBRARY_RATE[product.x.buffer.dtype.itemsize] * tiles.PROCESSORS
     library = terms_of(product) / rate + tiles.LAUNCH_COST + 2 * product.z.nbytes / BYTES
-    return time_of(product)[0] < library
-
-
-def time_of(product: Product) -> tuple[int, tuple[int, int], int]:
-    """The estimated time, with the plan that takes it."""
-    steps = DEPTH * product.x.buffer.dtype.itemsize // (4 * WORDS)
-
-    def step_cost(each: tuple[int, int]) -> int:
-        rows, columns = fragments(each)
-        accesses = 2 * sum(each) + steps * (4 * rows + 2 * columns)
-        return ACCESS_COST * accesses + MMA_COST * steps * rows * columns
-    return tiles.fastest(product, DEPTH, step_cost, lambda each: math.prod(each) <= MAX_SUMS)
+    return TensorTile.plan(product)[0] < library
 
 
 def warps_of(each: tuple[int, int]) -> tuple[int, int]:
@@ -174,9 +163,15 @@ class TensorTile(Tile):
     right: Fragments
     sides: tuple[Fragments, Fragments]
 
-    @classmethod
-    def plan(cls, product: Product) -> tuple[tuple[int, int], int]:
-        return time_of(product)[1:]
+    @staticmethod
+    def plan(product: Product) -> tuple[int, tuple[int, int], int]:
+        steps = DEPTH * product.x.buffer.dtype.itemsize // (4 * WORDS)
+
+        def step_cost(each: tuple[int, int]) -> int:
+            rows, columns = fragments(each)
+            accesses = 2 * sum(each) + steps * (4 * rows + 2 * columns)
+            return ACCESS_COST * accesses + MMA_COST * steps * rows * columns
+        return tiles.fastest(product, DEPTH, step_cost, lambda each: math.prod(each) <= MAX_SUMS)
 
     def depth_of(self) -> int:
         return DEPTH

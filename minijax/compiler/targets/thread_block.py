@@ -17,6 +17,7 @@ import numpy as np
 
 from ..arithmetic import Arithmetic
 from ..builder import identity_element, reduce_pairwise
+from ..lanes import reductions
 from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
                      Kernel, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable,
                      While, accesses, defined, private_temps, substituted, walk, with_bodies)
@@ -28,7 +29,6 @@ WARP = 32           # threads that run together, and can shuffle
 ADJACENT = 4, 2, 1  # choices for the iterations of a scan that a thread takes
 LOCAL = 1 << 10     # bytes of a thread's private temps
 REDUCTIONS = ("reduce", "running")  # loops that reduce or scan
-ASSOCIATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
 
 
 def literal(value: Any, dtype: Any = INT64) -> Constant:
@@ -267,23 +267,13 @@ class ThreadBlock:
         if loop.vectorize not in REDUCTIONS or (loop.trip_count or WARP) < WARP:
             return {}
         every = list(walk(loop.body))
-        lets: dict[Any, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
-        reads = _reads(loop.body)
-        private = {each.variable for each in every if isinstance(each, Declare)}
         loaded = {(x.buffer, x.index != y.index) for x in every if isinstance(x, Load)
                   for y in every if isinstance(y, WRITES) and y.buffer is x.buffer}
-        ops = {}
-        for each in every:
-            if isinstance(each, Assign) and each.variable not in private:
-                let = lets.get(each.value)
-                if each not in loop.body or let is None or let.op not in ASSOCIATIVE or all(
-                        reads.get(x) is not each.variable for x in let.args):
-                    return {}
-                ops[each.variable] = let.op
-            elif (isinstance(each, WRITES) and loop.vectorize == "reduce" and (
-                    loop.index not in each.index or (each.buffer, True) in loaded)):
-                return {}
-        return ops
+        if loop.vectorize == "reduce" and any(
+                loop.index not in each.index or (each.buffer, True) in loaded
+                for each in every if isinstance(each, WRITES)):
+            return {}
+        return reductions(loop)
 
     def reduce_loop(self, loop: For, operations: dict[Variable, str]) -> None:
         """A reduction: each thread's part, then that of each warp, then that of the block."""

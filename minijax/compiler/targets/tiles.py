@@ -123,7 +123,7 @@ def launched(tile: type[Tile], product: Product, epilogue: Epilogue | None, writ
     z, acc_dtype = product.z, computed_in(product.z.dtype)
     used = 1 + len(epilogue.elements) if epilogue is not None else 0
     output = Output(z if z.role != "temp" or writer.uses[z] > used else None, z.dtype, epilogue)
-    each, parts = tile.plan(product)
+    _, each, parts = tile.plan(product)
     if parts == 1:
         yield tile(product, each).launch(output)
         return
@@ -206,19 +206,6 @@ def depth_of(product: Product, acc_dtype: np.dtype) -> int:
     """The number of terms in a tile of a factor."""
     narrow = min(factor.buffer.dtype.itemsize for factor in (product.x, product.y))
     return min(max(SECTOR // narrow, MIN_DEPTH), SIDE, 64 // acc_dtype.itemsize)
-
-
-def plan(product: Product, acc_dtype: np.dtype) -> tuple[tuple[int, int], int]:
-    """The tile shape of a thread, and the number of parts of the terms."""
-    depth = depth_of(product, acc_dtype)
-
-    def step_cost(each: tuple[int, int]) -> int:
-        return depth * (math.prod(each) + LOAD_COST * sum(each))
-
-    def fits(each: tuple[int, int]) -> bool:
-        fetched = SIDE * sum(each) * depth // THREADS
-        return (math.prod(each) + fetched) * acc_dtype.itemsize <= REGISTERS
-    return fastest(product, depth, step_cost, fits)[1:]
 
 
 def fastest(product: Product, depth: int, step_cost: Callable[[tuple[int, int]], int],
@@ -318,10 +305,19 @@ class Tile:
 
     side: type[Side] = Side
 
-    @classmethod
-    def plan(cls, product: Product) -> tuple[tuple[int, int], int]:
-        """The tile shape of a thread, and the number of parts of the terms."""
-        return plan(product, computed_in(product.z.dtype))
+    @staticmethod
+    def plan(product: Product) -> tuple[int, tuple[int, int], int]:
+        """The least estimated time, with the tile shape of a thread, and the number of parts."""
+        acc_dtype = computed_in(product.z.dtype)
+        depth = depth_of(product, acc_dtype)
+
+        def step_cost(each: tuple[int, int]) -> int:
+            return depth * (math.prod(each) + LOAD_COST * sum(each))
+
+        def fits(each: tuple[int, int]) -> bool:
+            fetched = SIDE * sum(each) * depth // THREADS
+            return (math.prod(each) + fetched) * acc_dtype.itemsize <= REGISTERS
+        return fastest(product, depth, step_cost, fits)
 
     def __init__(self, product: Product, each: tuple[int, int], parts: int = 1) -> None:
         self.product, self.b, self.parts = product, Builder(), parts

@@ -44,6 +44,12 @@ def test_of_equals_the_first_stands_first(n):
     np.testing.assert_array_equal(found, np.argsort(x, -1, kind="stable"))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool"])
+def test_numbers_of_a_byte_are_their_digit_as_it_is(dtype):
+    x = DRAW.integers(-128, 128, 600).astype(dtype)
+    np.testing.assert_array_equal(run(jnp.sort, x)[0][0], np.sort(x))
+
+
 def test_blocks_look_back_over_all_that_are_not_done_in_ptx_too():
     x = DRAW.integers(0, 99, 600).astype(np.uint8)
     source = kernel(jnp.argsort, x)

@@ -151,7 +151,7 @@ EACH = [(8, 4), (4, 8), (2, 8), (8, 2), (4, 4), (2, 2)]
 
 
 def planned(monkeypatch, each, parts=1):
-    monkeypatch.setattr(tensor_cores, "time_of", lambda product: (0, each, parts))
+    monkeypatch.setattr(tensor_cores.TensorTile, "plan", lambda product: (0, each, parts))
 
 
 @pytest.mark.parametrize("each, dtype", some(EACH[:3], DIGITS) if LARGE else [
