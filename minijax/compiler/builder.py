@@ -17,7 +17,8 @@ from minijax.primitives.slots import extremum_identity
 from .arithmetic import Arithmetic, Component, Scope
 from .function_splitting import split_loop
 from .loops import (INT64, Address, Assign, Atomic, Buffer, Call, Check, Constant, Declare, For, If,
-                    Index, Load, Operand, Read, Scalar, Statement, Store, Variable, While, accessed)
+                    Index, Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
+                    accessed, used, walk)
 
 # Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
@@ -382,13 +383,17 @@ class Builder(Arithmetic):
 
         def reduce_block(k: Operand, count: int) -> None:
             with self.loop(width, vectorize="parallel") as j:
+                products: set[Operand] = set()
                 rows = [terms_at(self.add(k, u), j) for u in range(count)]
                 for i, (op, *terms) in enumerate(zip(ops, *rows, strict=True)):
                     x = self.actual(reduce_pairwise(getattr(self, op), terms))
                     if i == len(totals):
                         totals.append(Buffer("sums", x.dtype, (width,), "temp")
                                       if width > 1 else Variable("acc", x.dtype))
-                    put(totals[i], j, self.operation(op, (self.at(totals[i], j), x)))
+                    total = self.at(totals[i], j)
+                    put(totals[i], j, self._plus(total, x, products) if op == "add" and n <= CHAIN
+                        else self.operation(op, (total, x)))
+                self._remove_unused(products)
 
         def put(total: Any, j: Operand, x: Operand, statement: Any = Assign) -> None:
             if width > 1:
@@ -412,6 +417,23 @@ class Builder(Arithmetic):
         finals = [self.read(variable) for variable in totals]
         self.finals |= zip(finals, totals, strict=True)
         return finals
+
+    def _plus(self, total: Operand, x: Operand, products: set[Operand]) -> Operand:
+        """The total of a short sum with another term. If it is a product, the sum is rounded
+        once, as in XLA, and `products` are told.
+        """
+        let = self.lets.get(x)
+        if let is None or let.op != "mul" or x.dtype.kind != "f":
+            return self.add(total, x)
+        products.add(x)
+        return self.fma(*let.args, total)
+
+    def _remove_unused(self, scalars: set[Operand]) -> None:
+        """Remove the definitions of some scalars from the innermost scope, unless they are used."""
+        statements = self.scopes[-1].statements
+        unused = scalars.difference(x for each in walk(statements) for x in used(each))
+        statements[:] = [each for each in statements
+                         if not (isinstance(each, Let) and each.target in unused)]
 
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
         """The identity element of an operation."""

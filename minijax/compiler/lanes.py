@@ -55,7 +55,7 @@ def adds_floats(loop: For) -> bool:
     """Whether a loop adds up or multiplies floats, so that the order of its iterations shows."""
     totals = {each.value for each in assignments(loop)}
     return any(isinstance(each, Let) and each.target in totals and each.target.dtype.kind == "f"
-               and each.op in ("add", "sub", "mul") for each in walk(loop.body))
+               and each.op in ("add", "sub", "mul", "fma") for each in walk(loop.body))
 
 
 def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> list[Statement]:

@@ -181,3 +181,33 @@ def test_stacks_of_one_broadcast_to_stacks_of_none(name):
             except ValueError:
                 continue
             assert getattr(minijax.numpy, name)(x, y).shape == expected, (a, b)
+
+
+MIXED = {name: [np.arange(1, 5).astype(dtype) for dtype in pair] for name, pair in {
+    "int32 and float32": ("int32", "float32"), "int8 and float16": ("int8", "float16"),
+    "bool and int8": ("bool", "int8"), "float32 and float16": ("float32", "float16"),
+    "uint8 and int8": ("uint8", "int8"), "float32 and complex64": ("float32", "complex64")}.items()}
+STACKED = [((3, 1, 5, 4), (1, 1, 4, 2)), ((1, 5, 4), (1, 4, 2)), ((3, 2, 5, 4), (4,)),
+           ((4,), (3, 1, 4, 2)), ((3, 1, 5, 4), (1, 2, 4, 2))]
+
+
+def equations(lib, f, *args):
+    return [(str(eqn.primitive), str(eqn.outvars[0].aval.dtype), eqn.outvars[0].aval.shape)
+            for eqn in lib.make_jaxpr(f)(*args).eqns]
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_product_of_two_dtypes_is_one_equation_as_in_jax(name, beside_jax):
+    for f in (lambda lib: lib.numpy.dot, lambda lib: lib.numpy.matmul,
+              lambda lib: lib.numpy.inner, lambda lib: lambda x, y: lib.numpy.einsum("i,i", x, y)):
+        ours, theirs = beside_jax(lambda lib, f=f: (
+            equations(lib, f(lib), *MIXED[name]), np.asarray(f(lib)(*MIXED[name]))))
+        assert ours[0] == theirs[0]
+        np.testing.assert_array_equal(ours[1], theirs[1], strict=True)
+
+
+@pytest.mark.parametrize("shapes", STACKED, ids=str)
+def test_a_product_of_stacks_has_the_equations_of_jax(shapes, beside_jax):
+    ours, theirs = beside_jax(lambda lib: equations(
+        lib, lib.numpy.matmul, *(np.ones(shape, np.float32) for shape in shapes)))
+    assert ours == theirs

@@ -1,6 +1,7 @@
 """Products: every placement of axes, every dtype, eager, compiled, batched and differentiated."""
 
 import itertools
+from fractions import Fraction
 
 import jax
 import ml_dtypes
@@ -127,3 +128,40 @@ def test_long_thin_products_are_added_up_in_parts(contract, batch):
     program = minijax.jit(f).lower(x, y)
     for found in (f(x, y), minijax.jit(f)(x, y), run_text(program._lowered.kernel, [x, y])[0]):
         np.testing.assert_allclose(np.asarray(found).astype(np.float64), exact, rtol=1e-6)
+
+
+def rounded_once(terms, dtype):
+    """A sum of products whose every sum is rounded once."""
+    total = dtype(0)
+    for x, y in terms:
+        exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(total))
+        total = nearest(exact, dtype)
+    return total
+
+
+def nearest(exact, dtype):
+    """The number of a dtype that is nearest to a fraction: float64 is, and so may be a neighbour
+    of what it becomes.
+    """
+    middle = dtype(float(exact))
+    return min((np.nextafter(middle, dtype(-np.inf)), middle, np.nextafter(middle, dtype(np.inf))),
+               key=lambda x: abs(Fraction(float(x)) - exact))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("terms", range(1, 17))
+def test_a_short_sum_of_products_rounds_every_sum_once(terms, dtype):
+    x, y = (np.random.default_rng(k).standard_normal((6, terms)).astype(dtype) for k in range(2))
+    exact = [rounded_once(zip(*rows, strict=True), dtype) for rows in zip(x, y, strict=True)]
+    with minijax.enable_x64(True):
+        for f in (lambda x, y: (x * y).sum(1), minijax.vmap(lax.dot)):
+            np.testing.assert_array_equal(minijax.jit(f)(x, y), exact)
+
+
+def test_a_product_that_is_stored_beside_its_sum_is_rounded_by_itself():
+    x, y = (np.random.default_rng(k).standard_normal((6, 5)).astype(np.float32) for k in range(2))
+    products, largest, sums = minijax.jit(lambda x, y: (
+        x * y, (x * y).max(1), (x * y).sum(1)))(x, y)
+    np.testing.assert_array_equal(products, x * y)
+    np.testing.assert_array_equal(largest, (x * y).max(1))
+    np.testing.assert_allclose(sums, (x * y).sum(1), rtol=1e-6)

@@ -98,19 +98,22 @@ def computed(b: Any, f: Any, out: Any, *operands: Any) -> None:
 def as_one_call(b: Any, out: Any, left: Side, right: Side, precision: Any) -> None:
     """One call for a batch of matrices: of a library, or a launch, as its scheduler decides."""
     batch, k = left.size(left.batch), left.size(left.contract)
-    (x, steps_of_x), (y, steps_of_y) = as_stack(b, left), as_stack(b, right)
+    dtypes = [side.buffer.dtype for side in (left, right)]
+    if dtypes[0] != dtypes[1]:  # libraries and tensor cores take two factors of one dtype
+        dtypes = [computed_in(out.dtype)] * 2
+    (x, steps_of_x), (y, steps_of_y) = map(as_stack, (b, b), (left, right), dtypes)
     b.call(product_of(x.dtype, y.dtype, out.dtype, precision), x, *steps_of_x, y, *steps_of_y, out,
            batch, left.size(left.free), right.size(right.free), k)
 
 
-def as_stack(b: Any, side: Side) -> tuple[Any, tuple[int, ...]]:
+def as_stack(b: Any, side: Side, dtype: np.dtype) -> tuple[Any, tuple[int, ...]]:
     """The operand as a stack of matrices, with a row for each position of the free axes, and its
-    strides; a copy if neither rows nor terms are contiguous.
+    strides; a copy if neither rows nor terms are contiguous, or the dtype is another.
     """
     x, order = side.buffer, side.batch + side.free + side.contract
     view = reshaped(x, order, tuple(map(side.size, (side.batch, side.free, side.contract))))
-    if view is None or 1 not in view.strides[1:]:
-        return as_stack(b, side.copied(b, order, x.dtype))
+    if view is None or 1 not in view.strides[1:] or x.dtype != dtype:
+        return as_stack(b, side.copied(b, order, dtype), dtype)
     return x, view.strides
 
 
