@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -343,6 +344,12 @@ def grade_total(total: Callable) -> None:
         dtype = getattr(out, "dtype", type(out).__name__)
         expect(dtype == jnp.bfloat16, f"for {inputs} a bfloat16 is expected, and yours is a "
                                       f"{dtype}")
+    with contextlib.suppress(TypeError):  # numbers of Python's cannot be traced, and need a loop
+        names = {eqn.primitive.name for eqn in jax.make_jaxpr(total)(
+            jnp.ones(8, jnp.bfloat16)).eqns}
+        for name in sorted(names & {"reduce_sum", "cumsum", "dot_general", "jit"}):
+            expect(False, f"the sums are right, but a `{name}` makes them: add one element after "
+                   "the other, in a Python loop")
 
 
 exercise(
@@ -362,7 +369,14 @@ def total(xs):
         ("def total(xs):\n    s = jnp.float32(0)\n    for x in xs:\n        s = s + x\n"
          "    return s", "a bfloat16 is expected"),
         ("def total(xs):\n    return jnp.bfloat16(len(xs))", "the sum is 8.75"),
+        ("def total(xs):\n    return xs.astype('float32').sum().astype('bfloat16')",
+         "one element after the other"),
+        ("def total(xs):\n    return jnp.sum(xs)", "one element after the other"),
     ],
+    right=["def total(xs):\n    s = 0.0\n    for x in np.asarray(xs).tolist():\n        s += x\n"
+           "    return jnp.array(s, jnp.bfloat16)",
+           "import functools\ndef total(xs):\n    s = functools.reduce(lambda s, x: s + "
+           "x.astype('float32'), xs, jnp.float32(0))\n    return s.astype('bfloat16')"],
     hints=["a made number wins against a smaller one"])
 
 
@@ -373,7 +387,8 @@ def grade_fits(fits: Callable) -> None:
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         for n in (0, 100, 300, high, high + 1, -1, low, low - 1, -high, 10**30):
             result = fits(n, dtype)
-            hint = ("the last one is still in" if n in (low, high) else
+            hint = ("" if low == 0 and n == high and fits(127, dtype) and not fits(128, dtype)
+                    else "the last one is still in" if n in (low, high) else
                     "there are no negative ones" if low == 0 and n < 0 else "")
             _agrees(f"fits({n}, {dtype!r})", bool(result), low <= n <= high, hint)
 
@@ -392,6 +407,8 @@ def fits(n, dtype):
         (_FITS.format("jnp.iinfo(dtype).min < n < jnp.iinfo(dtype).max"), "still in"),
         (_FITS.format("n <= jnp.iinfo(dtype).max"), "yours gives True"),
         (_FITS.format("n < 2 ** jnp.iinfo(dtype).bits"), "fits(128, 'int8')"),
+        (_FITS.format("-2 ** (jnp.iinfo(dtype).bits - 1) <= n < 2 ** (jnp.iinfo(dtype).bits - 1)"),
+         "`fits(255, 'uint8')` is True, and yours gives False"),
         (_FITS.format("jnp.array([0], dtype=dtype)[0] + n > 0"), "yours gives"),
     ],
     hints=["`jnp.iinfo` knows the smallest and the largest"])

@@ -13,6 +13,8 @@ from minijax import config, lax
 from minijax.notebook.checks import (agree, chosen, exercise, expect, near, numbers, shown,
                                      wanting)
 
+from .ways import without
+
 CHAPTER = "14_out_of_bounds"
 
 
@@ -34,13 +36,14 @@ def grade_read_at(read_at: Callable) -> None:
             inputs, expected = f"x = {shown(x)} and i = {i}", x[np.clip(i, -n, n - 1)]
             outside = ("a negative index can be outside, too: it lies before the first element"
                        if i < 0 else "NumPy refuses the index: it must be moved before it reads")
-            with wanting(inputs, expected, (IndexError, outside)):
+            with (wanting(inputs, expected, (IndexError, outside)), without(
+                    jnp, "array", "asarray", "take", why="here NumPy and Python are to do it")):
                 out = numbers(read_at(x.copy(), i))
             agree(inputs, out, expected,
                   (i < 0 and near(out, x[0]), "a negative index counts from the end, and only what "
                    "is still outside is moved"),
-                  (near(out, x[i % n]), "this starts again at the other end: the nearest element "
-                   "is expected"),
+                  (near(out, x[i % n]), "the nearest element is expected, and this is one from "
+                   "the other end"),
                   "first count a negative index from the end, then move it inside")
 
 
@@ -59,7 +62,9 @@ def read_at(x, i):
         (_READ.format("x[i]"), "must be moved before it reads"),
         (_READ.format("x[min(i, len(x) - 1)]"), "before the first element"),
         (_READ.format("x[np.clip(i, 0, len(x) - 1)]"), "counts from the end"),
-        (_READ.format("x[i % len(x)]"), "starts again at the other end"),
+        (_READ.format("x[i % len(x)]"), "from the other end"),
+        (_READ.format("jnp.asarray(x)[i]"), "NumPy and Python"),
+        (_READ.format("x[i] if -len(x) <= i < len(x) else x[-1]"), "from the other end"),
     ],
     hints=["it is the line with minimum and maximum, and the line before it"])
 
@@ -268,6 +273,10 @@ def grade_strict(strict: Callable) -> None:
         _grade_strict(strict)
         expect(config.debug_out_of_bounds.value == before, "after a call of strict(f), x[9] should "
                "give the last element again, and it raises: the switch stays on")
+        jax.config.update("debug_out_of_bounds", True)
+        strict(jnp.sin)(1.0)
+        expect(config.debug_out_of_bounds.value, "where the switch was on before a call of "
+               "strict(f), it should be on after it, and is off")
     finally:
         jax.config.update("debug_out_of_bounds", before)
 
@@ -333,6 +342,10 @@ def strict(f):
                         "        return f(*args)"), "stays on"),
         ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n"
          "        return f(jnp.arange(4.0), 1)", "should be a function"),
+        (_STRICT.format("        jax.config.update('debug_out_of_bounds', True)\n        try:\n"
+                        "            return f(*args)\n        finally:\n"
+                        "            jax.config.update('debug_out_of_bounds', False)"),
+         "it should be on after it"),
     ],
     afterthought="with `functools.wraps(f)` over it, it would keep f's name, too",
     hints=["a function that calls f inside a with block"])
@@ -356,6 +369,9 @@ def grade_neighbours(neighbours: Callable) -> None:
               "outside there are zeros")
     expect(quiet(neighbours, jnp.arange(4.0)), "for x = [0, 1, 2, 3] the sums are right; but the "
            "check finds an index for which no mode is given")
+    dtype = getattr(neighbours(jnp.arange(4)), "dtype", None)
+    expect(dtype == jnp.int32, f"for whole numbers, of int32, the sums have the dtype {dtype}: of "
+           "which dtype are your zeros?")
 
 
 exercise(
@@ -375,7 +391,11 @@ def neighbours(x):
         ("def neighbours(x):\n    i = jnp.arange(x.size)\n    right = jnp.where(i + 1 < x.size, "
          "x[i + 1], 0.0)\n    return right + jnp.where(i > 0, x[i - 1], 0.0)",
          "no mode is given"),
+        ("def neighbours(x):\n    z = jnp.zeros(1)\n    return jnp.concatenate([z, x[:-1]]) + "
+         "jnp.concatenate([x[1:], z])", "your zeros"),
     ],
+    right=["def neighbours(x):\n    out = jnp.zeros_like(x).at[1:].add(x[:-1])\n"
+           "    return out.at[:-1].add(x[1:])"],
     afterthought="`jnp.pad` and two slices do it, too, and need no mode",
     hints=["x.at[i].get takes mode, fill_value and wrap_negative_indices"])
 
@@ -383,8 +403,8 @@ def neighbours(x):
 def grade_pasted(pasted: Callable) -> None:
     patch, image = np.array([[1, 2, 3], [4, 5, 6]]), np.zeros((4, 5), int)
     compiled = jax.jit(pasted)
-    for row in (0, 3, -1, 2, -2, 1, 4):
-        for column in (1, 3, -2, 4, -1, 0, 9):
+    for row in (0, 3, -1, 2, -2, 1, 4, -5):
+        for column in (1, 3, -2, 4, -1, 0, 9, -4):
             large = np.zeros((24, 25), int)
             large[row + 10:row + 12, column + 10:column + 13] = patch
             inputs, expected = f"row = {row} and column = {column}", large[10:14, 10:15]
@@ -430,6 +450,10 @@ exercise(
         (_PASTED.format(", wrap_negative_indices=False"), "no mode is given"),
         ("def pasted(image, patch, row, column):\n    return lax.dynamic_update_slice(image, "
          "patch, (jnp.maximum(row, 0), jnp.maximum(column, 0)))", "with it"),
+        ("def pasted(image, patch, row, column):\n    h, w = patch.shape\n"
+         "    big = jnp.pad(image, ((h, h), (w, w)))\n"
+         "    big = lax.dynamic_update_slice(big, patch, (row + h, column + w))\n"
+         "    return big[h:-h, w:-w]", "counts from the end"),
     ],
     afterthought="a patch may even be larger than the image",
     hints=["the rows are row + jnp.arange(…), as a column; the columns are a row"])
@@ -489,6 +513,11 @@ def grade_last_of(last_of: Callable) -> None:
                "at place 0"),
               (near(out, last), "of a row of no elements this is the element at -1, from the end"),
               "a row of no elements has no last one: there 0 is expected")
+    rows = np.array([[1.0, 2.0, np.nan], [np.nan, 3.0, np.inf]], np.float32)
+    n = jnp.array([2, 0])
+    agree(f"the rows {shown(rows)} and the lengths [2, 0]", last_of(rows, n), [2, 0], "what comes "
+          "after the end may be a nan, and nan times 0 is nan: choose in place of multiplying")
+    rows = random.integers(10, 99, (3, 4)).astype(np.float32)
     expect(quiet(last_of, rows, jnp.array([4, 0, 2])), "for the lengths [4, 0, 2] the numbers are "
            "right; but the check finds an index outside: it does not know that you throw away what "
            "is read there")
@@ -511,6 +540,9 @@ def last_of(rows, lengths):
          "has no last one"),
         ("def last_of(rows, lengths):\n    return jax.vmap(lambda row, n: jnp.where(n > 0, "
          "row[jnp.where(n > 0, n - 1, 9)], 0.0))(rows, lengths)", "throw away"),
+        ("def last_of(rows, lengths):\n"
+         "    hit = jnp.arange(rows.shape[1]) + 1 == lengths[:, None]\n"
+         "    return jnp.sum(rows * hit, axis=1)", "nan times 0"),
     ],
     right=["def last_of(rows, lengths):\n    last = rows[jnp.arange(len(rows)), lengths - 1]\n"
            "    return jnp.where(lengths > 0, last, 0.0)"],

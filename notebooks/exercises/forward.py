@@ -16,6 +16,8 @@ from minijax.transforms.derivatives import jvp
 from minijax.transforms.gradients import grad
 from minijax.notebook.checks import Hint, exercise, expect, instead_of, near, trouble
 
+from .ways import FIVES
+
 
 def _shown(x: Any) -> str:
     try:
@@ -35,6 +37,10 @@ DUAL = """
 class Dual:
     def __init__(self, primal, tangent):
         self.primal, self.tangent = primal, tangent
+
+    def __mul__(self, other):
+        return Dual(self.primal * other.primal,
+                    self.tangent * other.primal + self.primal * other.tangent)
 """
 
 
@@ -95,6 +101,7 @@ def divide(x, y):
         ("def divide(x, y):\n    q = x.primal / y.primal\n"
          "    return Dual(q, (q * y.tangent - x.tangent) / y.primal)", "each other's sign"),
     ],
+    right=["def divide(x, y):\n    return x * Dual(1 / y.primal, -y.tangent / y.primal ** 2)"],
     afterthought="`Dual.__truediv__ = divide` teaches the class",
     hints=["solve the rule for products, dx = dq * y + q * dy, for dq"])
 
@@ -123,6 +130,8 @@ def grade_column(column: Callable) -> None:
     column(watched, at, 1)
     expect(not isinstance(getattr(seen[0], "tangent", None), BatchTracer), "the numbers are right, "
            "but a run along every input has made them, as in `jacfwd`: one run of `jvp` is enough")
+    runs = sum(hasattr(x, "tangent") for x in seen)
+    expect(runs <= 1, f"the numbers are right, but `jvp` ran f {runs} times, and one run is enough")
     with instead_of(ValueError, "Reverse-mode", "the numbers are right, but they were made "
                     "backwards, a run for each result: one run of `jvp` is enough"):
         column(lambda x: lax.while_loop(lambda y: y[0] < 9.0, lambda y: 2.0 * y, x), at, 1)
@@ -150,6 +159,8 @@ def column(f, x, j):
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[j]", "that is a row"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[:, j]", "along every input"),
         ("def column(f, x, j):\n    return jax.jacrev(f)(x)[:, j]", "made backwards"),
+        ("def column(f, x, j):\n    return [jax.jvp(f, (x,), (e,))[1] for e in jnp.eye(len(x))][j]",
+         "one run is enough"),
         ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
          "    return jax.jvp(f, (x,), (d,))", "two things"),
         ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
@@ -182,6 +193,9 @@ def grade_newton(newton: Callable) -> None:
             expected -= (expected**3 - a) / (3 * expected**2)
             _agrees(newton(lambda x, a=a: x**3 - a, x, steps), expected,
                     f"x³ - {a} from {x} in {steps} steps")
+    expect(near(newton(FIVES, 2.0, 1), 2.0 - np.sin(2.0) / 5.0), "right, as far as differences of "
+           "values are: of a function for which somebody has declared a slope of 5, yours takes "
+           "another one. `jvp` gives the slope without differences")
 
 
 exercise(
@@ -208,7 +222,12 @@ def newton(f, x, steps):
         ("def newton(f, x, steps):\n    for _ in range(steps):\n"
          "        v, s = jax.jvp(f, (x,), (x,))\n        x = x - v / s\n    return x",
          "the tangent should be 1"),
+        ("def newton(f, x, steps):\n    for _ in range(steps):\n"
+         "        x = x - f(x) / ((f(x + 1e-3) - f(x - 1e-3)) / 2e-3)\n    return x",
+         "without differences"),
     ],
+    right=["def newton(f, x, steps):\n    return x if steps == 0 else newton(f, x - f(x) / "
+           "jax.grad(f)(float(x)), steps - 1)"],
     afterthought="from 1, four steps give the square root of 2 to all digits of a float32",
     hints=["at speed 1, one run of `jvp` gives the value and the slope together"])
 

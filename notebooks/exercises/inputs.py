@@ -240,7 +240,7 @@ def grade_dense(dense: Callable) -> None:
     some: list[Any] = [None, jnp.array([10.0, 20.0]), jnp.zeros(2), 0.0, 5.0]
     for f in (dense, jax.jit(dense)):
         for bias in some:
-            for mask in (None, jnp.array([0.0, 1.0]), *some[2:4]):
+            for mask in (None, jnp.array([0.0, 1.0]), *some[2:4], jnp.array([0.5, -2.0])):
                 inputs = f"weight @ x = [3, 7], bias = {_name(bias)} and mask = {_name(mask)}"
                 answer = expected(weight, bias, mask, x)
                 with wanting(inputs, answer, (
@@ -284,6 +284,9 @@ def dense(weight, bias, mask, x):
         ("def dense(weight, bias, mask, x):\n    y = weight @ x\n"
          "    y = y if mask is None else y * mask\n"
          "    return y if bias is None else y + bias", "the bias comes first"),
+        ("def dense(weight, bias, mask, x):\n    y = weight @ x\n"
+         "    y = y if bias is None else y + bias\n"
+         "    return y if mask is None else jnp.where(mask, y, 0.0)", "then multiply"),
     ],
     hints=["`x is None` is known while tracing, `bool(x)` is not"])
 
@@ -295,7 +298,7 @@ def grade_blended(blended: Callable) -> None:
     random = np.random.default_rng(0)
     weights: list[Any] = [0.25, np.float32(0.25), np.float64(0.5), jnp.array([0.25, 0.75]),
                           np.array([0.5, 0.125]), 1]
-    for dtype in ("float16", "float32"):
+    for dtype in ("float16", "float32", "bfloat16"):
         for t in weights:
             x, y = (jnp.asarray(random.integers(0, 9, 2), dtype) for _ in "xy")
             a, b, weight = (np.asarray(part, float) for part in (x, y, t))
@@ -310,7 +313,8 @@ def grade_blended(blended: Callable) -> None:
                         AttributeError, "a Python number has no dtype and no methods of arrays"), (
                         TypeError, "t may be a number or an array")):
                     out = f(x, y, t)
-                agree(inputs, numbers(out), expected,
+                as_floats = np.asarray(numbers(out) if dtype != "bfloat16" else out, float)
+                agree(inputs, as_floats, expected,
                       (near(out, expected[::-1]), "x and y are swapped"),
                       "it is x where t is 0, and y where t is 1", tolerance=1e-2)
                 result = getattr(out, "dtype", type(out).__name__)
@@ -330,6 +334,7 @@ exercise(
         (_BLENDED.format("    t = jnp.asarray(t, jnp.float16)\n    x = x.astype(t.dtype)\n"
                          "    y = y.astype(t.dtype)\n"), "whatever it is"),
         (_BLENDED.format("    t = float(t)\n"), "there is none yet"),
+        (_BLENDED.format("    t = jnp.asarray(t, jnp.float16)\n"), "whatever it is"),
         (_BLENDED.format("    t = np.asarray(t, x.dtype)\n"), "let jnp convert it"),
         (_BLENDED.format("    t = t.astype(x.dtype)\n"), "no methods of arrays"),
         ("def blended(x, y, t):\n    t = jnp.asarray(t, x.dtype)\n    return x * t + y * (1 - t)",
@@ -344,10 +349,13 @@ def grade_exact(exact: Callable) -> None:
     inputs: list[Any] = [
         np.array([1, 2, 3]), np.array([1, limit]), np.array([-limit - 1, 0]),
         np.array([limit - 1, -limit]), np.array([[2**32 + 5]]), np.array([2**40, 0, 1]),
-        np.array([7], np.uint8), *random.integers(-2 * limit, 2 * limit, (4, 2)),
+        np.array([7], np.uint8), np.array([2 * limit - 1, 0], np.uint32), np.array([], int),
+        np.array([2 * limit], np.uint64), np.array([limit], np.uint64),
+        *random.integers(-2 * limit, 2 * limit, (4, 2)),
         *random.integers(-limit, limit, (3, 2))]
     for x in inputs:
-        fits = bool(np.all((x >= -limit) & (x < limit)))
+        low, high = (0, 2 * limit) if x.dtype.kind == "u" else (-limit, limit)
+        fits = bool(np.all((x >= low) & (x < high)))
         named = f"np.array({x.tolist()}), of {x.dtype},"
         try:
             with warnings.catch_warnings():
@@ -357,13 +365,17 @@ def grade_exact(exact: Callable) -> None:
             if isinstance(error, NameError | AttributeError):
                 raise
             expect(not fits, f"for {named} the answer is {shown(x)}, and yours raised "
-                   f"{type(error).__name__}: {error}\nint64 is fine, as long as 32 bits hold "
-                   "each of its numbers")
+                   f"{type(error).__name__}: {error}\n" + (
+                       "an empty array has no largest number" if not x.size else
+                       f"{x.dtype} becomes uint32, whose largest number is 2**32 - 1"
+                       if low == 0 else
+                       "int64 is fine, as long as 32 bits hold each of its numbers"))
             expect(isinstance(error, OverflowError), f"for {named} an OverflowError is expected, "
                    f"and yours raised {type(error).__name__}: {error}")
             continue
         expect(fits, f"for {named} an error is expected, and yours is {shown(out)}\n"
-               + ("the least number of 32 bits is -2**31" if x.min() < -limit <= x.max() < limit
+               + ("the least number of 32 bits is -2**31" if x.size and x.min() < low
+                  and x.max() < high
                   else "each number that does not fit should raise; a warning, or what is "
                   "collected and not looked at, raises nothing"))
         agree(named.strip(","), numbers(out), x, "where all of them fit, return the array",
@@ -395,6 +407,13 @@ def exact(x):
         ("def exact(x):\n    if x.max() >= 2**31:\n        raise OverflowError('too large')\n"
          "    return jnp.asarray(x)", "the least number"),
         ("def exact(x):\n    if x.max() >= 2**31 or x.min() < -2**31:\n"
+         "        raise OverflowError('too large')\n    return x", "an array of jnp"),
+        ("def exact(x):\n    low, high = (0, 2**32) if x.dtype.kind == 'u' else (-2**31, 2**31)\n"
+         "    if x.max() >= high or x.min() < low:\n        raise OverflowError('too large')\n"
+         "    return jnp.asarray(x)", "has no largest"),
+        ("def exact(x):\n    if x.size and (x.max() >= 2**31 or x.min() < -2**31):\n"
+         "        raise OverflowError('too large')\n    return jnp.asarray(x)", "becomes uint32"),
+        ("def exact(x):\n    if not np.array_equal(np.asarray(jnp.asarray(x)), x):\n"
          "        raise OverflowError('too large')\n    return x", "an array of jnp"),
     ],
     afterthought="or compare with NumPy: what comes back from the array should be what went in",
@@ -463,10 +482,10 @@ def grade_window(window: Any) -> None:
         fields = (f"raised {type(error).__name__}: {error}",)
     expect(fields == (3, "flat"), "of Window(3, 'flat') the fields `width` and `kind` should be "
            f"(3, 'flat'), and yours are {fields}")
-    traced: list[int] = []
+    traced: list[Any] = []
 
     def smooth(x: Any, how: Any) -> Any:
-        traced.append(how.width)
+        traced.append((how.width, how.kind))
         return x * how.width
 
     jitted = jax.jit(smooth, static_argnums=1)
@@ -479,10 +498,13 @@ def grade_window(window: Any) -> None:
     agree("1.0 and Window(5, 'flat'), where the function multiplies by the width,",
           jitted(1.0, other), 5.0, "two different windows share a program")
     jitted(1.0, same)
-    expect(traced == [3, 5], "for Window(3, 'flat'), Window(5, 'flat') and Window(3, 'flat') the "
-           f"function should be traced with the widths [3, 5], and was with {traced}\n"
+    expect(len(traced) == 2, "for Window(3, 'flat'), Window(5, 'flat') and Window(3, 'flat') the "
+           f"function should be traced twice, with the widths 3 and 5, and was with {traced}\n"
            "two windows with equal fields were traced twice: by default, an object is equal to "
            "itself only")
+    jitted(1.0, window(3, "round"))
+    expect(traced[2:] == [(3, "round")], "Window(3, 'flat') and Window(3, 'round') share a "
+           "program, and with it the kind of the first: all fields should be compared")
     try:
         one.width = 100
     except (AttributeError, TypeError):
@@ -518,7 +540,11 @@ class Window:
          "cannot be hashed"),
         (HASHED, "would not notice"),
         ("{'width': 3, 'kind': 'flat'}", "a class is expected"),
+        ("@dataclasses.dataclass(frozen=True)\nclass Window:\n    width: int\n"
+         "    kind: str = dataclasses.field(compare=False)", "all fields should be compared"),
     ],
+    right=["from typing import NamedTuple\n"
+           "class Window(NamedTuple):\n    width: int\n    kind: str"],
     hints=["dataclasses can be frozen"])
 
 

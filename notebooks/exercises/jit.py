@@ -298,7 +298,7 @@ def series(x, n):
 
 def grade_quick_series(quick_series: Any) -> None:
     expect(hasattr(quick_series, "lower"), "what `jax.jit` makes of `series` is expected, and "
-           f"yours is a {type(quick_series).__name__} that is not compiled")
+           f"yours is a {type(quick_series).__name__}, which keeps no programs")
     quick_series.clear_cache()
     calls = [(x, n) for n in (1, 3, 5) for x in (0.5, -2.0, 1.25)]
     for place, (x, n) in enumerate(calls):
@@ -318,4 +318,4 @@ exercise(
     wrong=[("jax.jit(series)", "n is still a tracer"),
            ("jax.jit(series, static_argnums=0)", "n is still a tracer"),
            ("jax.jit(series, static_argnums=(0, 1))", "must be known"),
-           ("series", "is not compiled")])
+           ("series", "keeps no programs")])

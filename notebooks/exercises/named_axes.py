@@ -75,7 +75,8 @@ exercise("times_the_sum", chapter=CHAPTER, grade=grade_times_the_sum, solution="
 # ── standardised ─────────────────────────────────────────────────────────────────────────────
 
 def grade_standardised(f: Callable) -> None:
-    for xs in ([1.0, 2.0, 5.0], [0.0, 10.0], [3.0, -1.0, 4.0, 1.0, -5.0], *_batches()[2:]):
+    for xs in ([1.0, 2.0, 5.0], [0.0, 10.0], [3.0, -1.0, 4.0, 1.0, -5.0], *_batches()[2:],
+               [1001.0, 1002.0, 1006.0]):
         mean, off = np.mean(xs), np.std(xs)
         far = np.array(xs) - mean
         inputs, result = _for_all(f, xs, "batch")
@@ -89,6 +90,9 @@ def grade_standardised(f: Callable) -> None:
               (near(result, far / np.mean(abs(far))), "that is in units of the mean distance; "
                "the squares are missing"),
               (near(result, far), "these are the distances from the mean; divide them"),
+              (xs[0] > 1000, "right near 0; but here the squares of the numbers have a million "
+               "times the size of their variance, and their difference is all rounding: square the "
+               "distances"),
               f"the mean is {mean:g}, and the standard deviation {off:.5g}")
 
 
@@ -112,7 +116,10 @@ exercise(
            (_standard_text(out='far / lax.pmean(jnp.abs(far), "batch")'), "squares are missing"),
            ("def standardised(x):\n    return (x - jnp.mean(x)) / (jnp.std(x) + 1.0)",
             "is its own mean"),
-           (_standard_text(out='far / jnp.sqrt(lax.pmean(far ** 2, "i"))'), "asks for another")],
+           (_standard_text(out='far / jnp.sqrt(lax.pmean(far ** 2, "i"))'), "asks for another"),
+           ('def standardised(x):\n    m = lax.pmean(x, "batch")\n'
+            '    return (x - m) / jnp.sqrt(lax.pmean(x * x, "batch") - m * m)',
+            "square the distances")],
     hints=["`lax.pmean` twice: for the mean, and for the mean of the squared distances"])
 
 
@@ -339,6 +346,17 @@ def grade_ring_sum(ring_sum: Callable) -> None:
     for name in sorted(names & {"psum", "all_gather", "all_to_all"}):
         expect(False, f"the values are right, but no `{name}` here: each device speaks only to the "
                "next")
+    wires: set[tuple[int, int]] = set()
+
+    def watched(x: Any, axis_name: Any, perm: Any) -> Any:
+        wires.update(perm)
+        return sent(x, axis_name, perm)
+    sent = jax.lax.ppermute
+    with mock.patch.object(jax.lax, "ppermute", watched):
+        _for_all(functools.partial(ring_sum, count=5), [1.0, 2.0, 3.0, 4.0, 5.0], "i")
+    expect({(b - a) % 5 for a, b in wires} in ({1}, {4}, set()),
+           f"the values are right, but of 5 devices number 0 sends to "
+           f"{sorted(b for a, b in wires if a == 0)}: in a ring it can send only to the next")
 
 
 _RING = """
@@ -366,7 +384,12 @@ exercise(
            (_ring_text(start="0.0"), "its own number is missing"),
            ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here"),
            ('def ring_sum(x, count):\n    return jnp.sum(lax.all_gather(x, "i"), axis=0)',
-            "no `all_gather` here")],
+            "no `all_gather` here"),
+           ('def ring_sum(x, count):\n    return x + sum(lax.ppermute(x, "i", [(j, (j + k) '
+            '% count) for j in range(count)]) for k in range(1, count))', "only to the next")],
+    right=['def ring_sum(x, count):\n    total = x\n    for _ in range(count - 1):\n'
+           '        total = x + lax.ppermute(total, axis_name="i", perm=[(j, (j - 1) % count) '
+           'for j in range(count)])\n    return total'],
     hints=["two names: what is passed on, and the sum"])
 
 
@@ -420,7 +443,7 @@ def _on_worlds(f: Callable, count: int) -> tuple[list, int]:
 
 
 def grade_allreduce(allreduce: Callable) -> None:
-    for count in (1, 2, 4, 8):
+    for count in (1, 2, 4, 8, 16):
         xs = np.array([[10.0 ** rank, rank + 1.0] for rank in range(count)])
         result, sent = _on_worlds(
             lambda world, xs=xs: allreduce(xs[world.rank].copy(), world), count)
@@ -429,6 +452,7 @@ def grade_allreduce(allreduce: Callable) -> None:
               np.full(count, xs[:, 1].sum()),
               (count > 2 and near(result, pairs), "that is the sum of two: one round is not "
                "enough"),
+              (count > 8, "right for 8: the number of rounds depends on that of the processes"),
               (count > 1 and near(result, xs[::-1]), "what came has taken the place of what was "
                "there: add them"),
               "in round k the other process is the one whose rank differs in bit k; what is sent "
@@ -457,6 +481,7 @@ def _allreduce_text(end: str = "world.size", other: str = "world.rank ^ step",
 exercise(
     "allreduce", chapter=CHAPTER, grade=grade_allreduce, solution=_allreduce_text(),
     wrong=[(_allreduce_text(end="min(2, world.size)"), "one round is not enough"),
+           (_allreduce_text(end="min(8, world.size)"), "depends on that of the processes"),
            (_allreduce_text(add="x = world.sendrecv(x, dest=other, source=other)"), "add them"),
            (_allreduce_text(other="world.rank + step"), "there is no process"),
            (_allreduce_text(other="(world.rank + step) % world.size"), "choose each other"),

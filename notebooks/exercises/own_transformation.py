@@ -320,6 +320,8 @@ def grade_has_no_root(has_no_root: Callable) -> None:
               "contains 0: is the interval cut?"),
              ("0 * x", lambda x: 0.0 * x, 1.0, 2.0, 3, "0 is a root everywhere: a box that touches "
               "0 proves nothing"),
+             ("x * exp(200 * x)", lambda x: x * jnp.exp(200.0 * x), 0.0, 1.0, 1, "the box of exp "
+              "ends at infinity, and infinity times 0 is nan: a bound that is nan proves nothing"),
              (f"x * x - {shift:.2f}", lambda x: x * x - shift, 0.0, 1.0, 40, "one piece with 0 in "
               "its box is enough for a root")]
     for text, f, low, high, pieces, hint in cases:
@@ -357,6 +359,8 @@ exercise(
            (_no_root_text(result="bool(jnp.all(jnp.sign(lower) == jnp.sign(upper)))"),
             "a root everywhere"),
            (_no_root_text(boxes="bounds(f)(low, high)"), "is the interval cut"),
+           (_no_root_text(result="not bool(jnp.any((lower <= 0) & (upper >= 0)))"),
+            "that is nan proves nothing"),
            (_no_root_text(result="(lower > 0) | (upper < 0)"), "True or False")],
     hints=["`jax.vmap(bounds(f))` takes an array of low ends and one of high ends"])
 

@@ -11,7 +11,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core.jaxpr import Literal, subjaxprs
-from minijax.notebook.checks import agree, exercise, expect, instead_of
+from minijax.notebook.checks import agree, exercise, expect, instead_of, wanting
 
 CHAPTER = "06_programs_as_data"
 _GIVEN = "from minijax.core.jaxpr import ClosedJaxpr, Literal, Var"
@@ -86,7 +86,9 @@ def grade_eval_in_steps(eval_in_steps: Callable) -> None:
         expect(len(result) == len(expected), f"for {inputs} there are {len(expected)} results, one "
                f"for each equation, and yours are {len(result)}: {result}")
         for k, (one, other) in enumerate(zip(result, expected, strict=True)):
-            agree(inputs, one, other, "keep them in the order of the equations",
+            agree(inputs, one, other, (isinstance(one, list), "a list in the list: add "
+                  "the results of an equation, not their list"),
+                  "keep them in the order of the equations",
                   what=f"result {k + 1} of {len(expected)}")
     program = mini.make_jaxpr(lambda x: mini.sin(x) * x)(1.0)
     inputs = "mini.jvp of x -> eval_in_steps(program of sin(x) * x, x)[-1] at 0.5"
@@ -277,12 +279,14 @@ def grade_depth(depth: Callable) -> None:
                     (lambda x: x, "x itself"),
                     (lambda x: (jnp.sin(jnp.sin(x)), x), "(sin(sin(x)), x)"),
                     (lambda x: x * outside, "x * y, for an array y from outside"),
+                    (lambda x: (jnp.sin(x), 2.0), "(sin(x), 2.0)"), (lambda x: 2.0, "2.0"),
                     *((_some_function(seed), "") for seed in range(20))):
         program = _program(f, 1.0)
         inputs = text or str(program)
-        with instead_of(KeyError, "", f"for {inputs} the depth is {_depth(program)}, and yours is "
-                        "an error: an input, or a constant, comes from no equation, and has depth "
-                        "0"):
+        with wanting(inputs, _depth(program), (
+                KeyError if "2.0" not in text else Exception, "an input, or a constant, comes from "
+                "no equation, and has depth 0" if "2.0" not in text else "a result may be a "
+                "Literal, too, of depth 0"), what="the depth"):
             result = depth(program)
         agree(inputs, result, _depth(program),
               (text.startswith("2 x"), "what no output is made of does not count"),
@@ -312,6 +316,10 @@ def _depth_text(literal: str = "depths.get(atom, 0) if isinstance(atom, Var) els
 exercise(
     "depth", chapter=CHAPTER, grade=grade_depth, given=_GIVEN, solution=_depth_text(),
     wrong=[("def depth(jaxpr):\n    return len(jaxpr.eqns)", "need not wait"),
+           (_depth_text(result="max(depths.get(v, 0) if isinstance(v, Var) else None for v in "
+                               "jaxpr.outvars)"), "a result may be a Literal"),
+           (_depth_text(result="max(dict.fromkeys(jaxpr.invars, 0)[v] if v not in depths else "
+                               "depths[v] for v in jaxpr.outvars)"), "a result may be a Literal"),
            (_depth_text(result="max(depths.values(), default=0)"), "does not count"),
            (_depth_text(how="sum"), "need not wait"),
            (_depth_text(how="min"), "than the deepest"),

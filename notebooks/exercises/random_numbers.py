@@ -311,13 +311,15 @@ def grade_rows_of(rows_of: Callable) -> None:
                    f"yours, if there are {count}, is {shown(more[k])}\nthe number of rows should "
                    "not matter for a row: which way to make keys knows nothing about how many "
                    "there will be?")
-    every = np.asarray(rows_of(key, 200, 4))
-    expect((every < 0).any(), f"for random.key(8) and 200 rows no number is negative, and the "
+    every = np.asarray(rows_of(key, 400, 4))
+    expect(every.shape == (400, 4), f"for random.key(8), 400 rows of 4, the shape is (400, 4), and "
+           f"yours is {every.shape}: there is no largest number of rows")
+    expect((every < 0).any(), f"for random.key(8) and 400 rows no number is negative, and the "
            f"smallest of yours is {every.min():.3g}\nnormal numbers are expected: half of them are "
            "negative")
     distinct = len(np.unique(every))
-    expect(distinct > 790, f"for random.key(8) and 200 rows of 4 there should be 800 numbers, and "
-           f"yours has {distinct} different ones: two rows have a key in common")
+    expect(distinct > 1580, f"for random.key(8) and 400 rows of 4 there should be 1600 numbers, "
+           f"and yours has {distinct} different ones: two rows have a key in common")
     expect(not near(few, rows_of(random.key(9), 3, 4)), "for random.key(8) and random.key(9) yours "
            f"has the same rows, {shown(few[0])} first: another key should give other numbers")
 
@@ -347,7 +349,13 @@ def rows_of(key, count, width):
         ("def rows_of(key, count, width):\n    rows = []\n    for _ in range(count):\n"
          "        rows.append(random.normal(key, (width,)))\n    return jnp.stack(rows)",
          "each key may be used once"),
+        ("def rows_of(key, count, width):\n    keys = random.split(key, 300)[:count]\n"
+         "    return jax.vmap(lambda key: random.normal(key, (width,)))(keys)",
+         "no largest number of rows"),
     ],
+    right=["def rows_of(key, count, width):\n    rows = []\n    for _ in range(count):\n"
+           "        key, now = random.split(key)\n"
+           "        rows.append(random.normal(now, (width,)))\n    return jnp.stack(rows)"],
     hints=["row i can have a key of its own, made from `key` and i"])
 
 
@@ -369,6 +377,10 @@ def grade_steps_of(steps_of: Callable) -> None:
     many = np.diff(np.asarray(steps_of(random.key(6), 40)))
     expect((many < 0).any() and (many > 0).any(), message + "it goes in one direction only: normal "
            "steps go both ways")
+    moves = abs(np.diff(np.asarray(steps_of(random.key(6), 400))))
+    expect((moves > 2).any() and (moves < 0.5).any() or moves.var() > 1.5, message + "of 400 "
+           f"normal steps some twenty are longer than 2, and yours are between {moves.min():.3g} "
+           f"and {moves.max():.3g} long: another distribution")
     spread = np.var(np.diff(np.asarray(steps_of(random.key(6), 400))))
     expect(spread < 1.5, message + f"of 400 steps the variance should be about 1, and is "
            f"{spread:.1f}: these are the steps, and the places are their sums")
@@ -417,6 +429,10 @@ def steps_of(key, count):
         ("def steps_of(key, count):\n    def step(place, key):\n"
          "        place = place + random.uniform(key)\n        return place, place\n"
          "    return lax.scan(step, 0.0, random.split(key, count))[1]", "go both ways"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = place + random.rademacher(key, (), jnp.float32)\n"
+         "        return place, place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "another distribution"),
     ],
     hints=["run over keys as over any array: lax.scan(step, 0.0, keys)",
            "`step` gets a place and a key, and returns the new place twice"])
@@ -488,11 +504,16 @@ def grade_shuffled(shuffled: Callable) -> None:
               "the y of an example has gone elsewhere: one order for both is expected",
               what="the array of ys")
         expect(not near(x, xs), message + "nothing was shuffled")
+        expect(n < 20 or len(np.unique(np.diff(x) % n)) > 1, message + "they stand in a ring as "
+               "they stood before: this begins elsewhere, and shuffles nothing")
         again = shuffled(random.key(seed), xs, 10 * xs)
         expect(near(again[0], x), message + f"and then {shown(again[0])}: the same key should give "
                "the same order")
     pictures = jnp.arange(12.0).reshape(6, 2)
     x, y = shuffled(random.key(1), pictures, jnp.arange(6))
+    expect(jnp.asarray(y).dtype == jnp.int32, f"for xs of float32 and ys of int32 the new ys are "
+           f"of int32, and yours are of {jnp.asarray(y).dtype}: move the rows, and keep what they "
+           "are")
     agree("xs of shape (6, 2) and ys of shape (6,)", x, np.asarray(pictures)[np.asarray(y)],
           "an example is a row: the order is one of rows", what="the array of xs")
 
@@ -519,6 +540,13 @@ def shuffled(key, xs, ys):
          "    return xs[order], ys[order]", "the same order"),
         ("def shuffled(key, xs, ys):\n    order = random.permutation(key, len(xs))\n"
          "    return xs[order]", "a pair is expected"),
+        ("def shuffled(key, xs, ys):\n    k = random.randint(key, (), 0, len(xs))\n"
+         "    return jnp.roll(xs, k, 0), jnp.roll(ys, k, 0)", "shuffles nothing"),
+        ("def shuffled(key, xs, ys):\n    n = len(xs)\n"
+         "    both = jnp.concatenate([xs.reshape(n, -1), ys.reshape(n, -1)], axis=1)\n"
+         "    both, k = random.permutation(key, both), xs.reshape(n, -1).shape[1]\n"
+         "    return both[:, :k].reshape(xs.shape), both[:, k:].reshape(ys.shape)",
+         "keep what they are"),
     ],
     afterthought="`random.permutation(random.clone(key), ys)` would do as well: `clone` says that "
                  "the same numbers are expected again",

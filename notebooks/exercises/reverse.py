@@ -13,6 +13,8 @@ from minijax.core import Primitive
 from minijax.core.vmap import BatchTracer
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
+from .ways import FIVES, declared, without
+
 CHAPTER = "07_reverse_derivatives"
 
 
@@ -170,6 +172,10 @@ def grade_descend(descend: Callable) -> None:
               (near(result, 1 + (start - 1) * (1 - 2 * rate) ** (steps + 1)), "one step too many"),
               (near(result, 1 + (start - 1) * (1 - 2 * rate) ** min(steps, 1)), "only the first "
                "step is made: is the `return` in the loop?"), what="the place reached")
+    mine = start.copy()
+    descend(_valley, mine, 0.25, 2)
+    expect(near(mine, start), f"the places are right; but after a call with NumPy's {shown(start)} "
+           f"the caller's own array is {shown(mine)}: `x -= …` writes into it")
 
 
 _DESCEND = """
@@ -189,7 +195,9 @@ exercise(
            (_DESCEND.format(rounds="steps + 1", sign="-"), "one step too many"),
            ("def descend(f, x, rate, steps):\n    for _ in range(steps):\n"
             "        x = x - rate * jax.grad(f)(x)\n        return x\n    return x",
-            "only the first step")])
+            "only the first step"),
+           ("def descend(f, x, rate, steps):\n    for _ in range(steps):\n"
+            "        x -= rate * np.asarray(jax.grad(f)(x))\n    return x", "writes into it")])
 
 
 # -- impostor --------------------------------------------------------------------------------------
@@ -288,8 +296,9 @@ def grade_jacobian(jacobian: Callable) -> None:
             seen.append(x)
             return jnp.sin(w @ x)
 
-        with instead_of(ValueError, "argument to VJP function", "a cotangent has the shape of the "
-                        f"result, here of {results} numbers: so how large is the `eye`?"):
+        with (instead_of(ValueError, "argument to VJP function", "a cotangent has the shape of the "
+                         f"result, here of {results} numbers: so how large is the `eye`?"),
+              without(jax, "jacrev", why="write it yourself, with `jax.vjp`")):
             result = jacobian(f, jnp.array(x))
         expected = np.cos(w @ x)[:, None] * w
         expect(not isinstance(result, tuple) and np.ndim(result) != 3,
@@ -323,6 +332,7 @@ exercise(
            (_JACOBIAN.format("jax.vmap(back)(jnp.eye(len(out)))[0].T"), "a row for each result"),
            (_JACOBIAN.format("back(jnp.ones(len(out)))[0]"), "the shape is (4, 2)"),
            ("def jacobian(f, x):\n    return jax.jacfwd(f)(x)", "made forwards"),
+           ("def jacobian(f, x):\n    return jax.jacrev(f)(x)", "write it yourself"),
            ("def jacobian(f, x):\n    return jnp.stack([jax.grad(lambda x: f(x)[k])(x) "
             "for k in range(len(f(x)))])", "runs it once"),
            (_JACOBIAN.format("jax.vmap(back)(2 * jnp.eye(len(out)))[0]"), "when the cotangent is")])
@@ -349,6 +359,11 @@ def grade_curving(curving: Callable) -> None:
               (near(result, w * np.cos(w @ x), 1e-3), "that is the gradient; how fast does it "
                "change?"),
               "what `jvp` should differentiate is the gradient of f", what="H v", tolerance=1e-3)
+    at, along = jnp.array([0.5, -1.0]), jnp.array([2.0, 3.0])
+    twice = declared(jnp.cos, FIVES)  # of which the gradient is FIVES, whose slope is 5
+    expect(near(curving(lambda x: jnp.sum(twice(x)), at, along), 5 * along), "right, as far as "
+           "differences are: of a gradient for which somebody has declared a slope of 5, yours "
+           "takes another one. `jvp` differentiates the gradient without differences")
     size = 37
     closed = jax.make_jaxpr(lambda x, v: curving(lambda x: jnp.sum(jnp.sin(x)), x, v))(
         jnp.ones(size), jnp.ones(size))
@@ -371,6 +386,9 @@ def curving(f, x, v):
            ("def curving(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (v,))",
             "which part is it"),
            ("def curving(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (jnp.ones_like(x),))[1]",
-            "the gradient of f")],
+            "the gradient of f"),
+           ("def curving(f, x, v):\n    g, h = jax.grad(f), 1e-3\n"
+            "    return (g(x + h * v) - g(x - h * v)) / (2 * h)", "without differences")],
+    right=["def curving(f, x, v):\n    return jax.grad(lambda y: jnp.vdot(jax.grad(f)(y), v))(x)"],
     afterthought="for the price of a few gradients, however many inputs",
     hints=["the gradient is a function of x; how does it change along v?"])

@@ -13,7 +13,7 @@ from minijax.transforms.api import make_jaxpr, vmap
 from minijax.transforms.derivatives import jvp
 from minijax.core import Primitive, ShapedArray, Tracer
 from minijax.errors import UnexpectedTracerError
-from minijax.notebook.checks import agree, exercise, expect, instead_of, shown
+from minijax.notebook.checks import agree, exercise, expect, instead_of, shown, wanting
 
 CHAPTER = "02_primitives_and_tracers"
 
@@ -63,6 +63,9 @@ def grade_product_type(product_type: Callable) -> None:
                "which one is left?")
         expect(result.dtype == dtype, message + "the dtype is that of the factors")
         expect(result == expected, message + "neither factor is weak, so the product is not")
+    with instead_of(MemoryError, "", "the types are right, but for a matrix of 10⁹ by 10⁹ your "
+                    "memory is too small: nothing need be multiplied, nor made"):
+        product_type(ShapedArray((10**9, 10**9), np.float32), ShapedArray((10**9,), np.float32))
     for columns, size in ((3, 4), (1, 3), (3, 1)):
         matrix, vector = ShapedArray((4, columns), np.float32), ShapedArray((size,), np.float32)
         try:
@@ -100,6 +103,8 @@ exercise(
         (_product(unfit="False"), "there is no product"),
         (_product().replace("TypeError", "ValueError"), "a TypeError is expected"),
         (_product(unfit="vector.shape[0] not in (1, matrix.shape[1])"), "there is no product"),
+        (_product("ShapedArray((np.zeros(matrix.shape, matrix.dtype) @ np.zeros(vector.shape, "
+                  "vector.dtype)).shape, matrix.dtype)"), "nothing need be multiplied"),
     ],
     afterthought="that is the rule `abstract_eval` of such a product; this chapter comes to it",
     hints=["a type has `shape` and `dtype`, like an array"])
@@ -400,6 +405,11 @@ def grade_exp(exp: Any) -> None:
                     "nor `*`. Write the rule with `exp` and `mul`"):
         result = slope(slope(exp))(0.5)
     agree("slope(slope(exp))(0.5)", result, np.exp(0.5))
+    batch = np.array([0.0, 1.0, -2.0])
+    with wanting("mini.vmap(exp)([0, 1, -2])", np.exp(batch),
+                 "right for numbers; but `vmap` gives `impl` a whole array"):
+        result = mini.vmap(exp)(batch)
+    agree("mini.vmap(exp)([0, 1, -2])", result, np.exp(batch))
 
 
 _EXP = """
@@ -416,6 +426,8 @@ exercise(
         (_EXP.format("([exp(xs[0])], [np.exp(xs[0]) * ts[0]])"), "know neither NumPy nor"),
         (_EXP.format("([exp(xs[0])], [exp(xs[0])])"), "is a factor"),
         (_EXP.format("[exp(xs[0]), mul(exp(xs[0]), ts[0])]"), "two lists"),
+        ("import math\n" + _EXP.format("([exp(xs[0])], [mul(exp(xs[0]), ts[0])])").replace(
+            "[np.exp(x)]", "[math.exp(x)]"), "a whole array"),
     ],
     hints=["the derivative of exp is exp"])
 

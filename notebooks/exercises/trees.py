@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import minijax as jax
 import minijax.numpy as jnp
@@ -42,8 +43,9 @@ def grade_how_many(how_many: Callable) -> None:
     def leaf(chance: random.Random) -> Any:
         return chance.choice([2.5, jnp.ones(3), jnp.ones((2, 2)), jnp.zeros(()), None, ()])
 
-    trees = [{"w": jnp.ones((2, 3)), "b": [jnp.zeros(3), jnp.zeros(())]}, [None, jnp.ones(2)], (),
-             (1.0, jnp.ones(2)), {"w": jnp.zeros((0, 3)), "b": jnp.ones(2)}, *_nests(leaf)]
+    trees = [{"w": 2 * jnp.ones((2, 3)), "b": [jnp.zeros(3), jnp.zeros(())]},
+             [None, jnp.ones(2)], (), (1.0, jnp.ones(2)),
+             {"w": jnp.zeros((0, 3)), "b": jnp.ones(2)}, *_nests(leaf)]
     for tree in trees:
         leaves = jax.tree.leaves(tree)
         inputs = f"a tree of the shapes {_shapes(tree)}"
@@ -106,6 +108,8 @@ def grade_stacked(stacked: Callable) -> None:
             expect("concatenat" not in str(error), f"{answer_text}; {trouble(error)}\n"
                    "`concatenate` joins arrays along an axis that they have; which function makes "
                    "a new one?")
+            expect("unpack" not in str(error), f"{answer_text}; {trouble(error)}\nthere may be any "
+                   "number of trees: a star takes all items of a list")
             raise Hint(f"{answer_text}; {trouble(error)}\n`tree_map(f, trees)` takes the list for "
                        "one tree, and gives f one array at a time: how does f get the arrays that "
                        "belong together?") from error
@@ -140,9 +144,18 @@ def stacked(trees):
          "trees))]", "this is a list"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x, axis=-1), *trees)",
          "should be the first"),
+        ("def stacked(trees):\n    a, b, c, d, e = trees\n"
+         "    return jax.tree.map(lambda *x: jnp.stack(x), a, b, c, d, e)", "any number of trees"),
     ],
     afterthought="`jax.vmap(predict, in_axes=(0, None))` takes such a tree",
     hints=["a function may take any number of arguments: lambda *leaves: …"])
+
+
+class Place(NamedTuple):
+    """A container that is no plain tuple."""
+
+    x: Any
+    y: Any
 
 
 def grade_inventory(inventory: Callable) -> None:
@@ -150,7 +163,8 @@ def grade_inventory(inventory: Callable) -> None:
         return chance.choice([jnp.ones((2, 3)), jnp.zeros(4), jnp.zeros(()), 2.0])
 
     first = [{"w": jnp.ones((2, 3)), "b": jnp.zeros(3)}, {"w": jnp.ones((3, 1))}]
-    for tree in (first, *(nest for nest in _nests(leaf, 12)
+    named = {"at": Place(jnp.ones(2), [jnp.zeros(())]), "z": jnp.ones(3)}
+    for tree in (first, named, *(nest for nest in _nests(leaf, 12)
                           if not hasattr(nest, "shape") and not isinstance(nest, float))):
         expected = {jax.tree_util.keystr(path, simple=True, separator="/"): jnp.shape(x)
                   for path, x in jax.tree.leaves_with_path(tree)}
@@ -169,6 +183,9 @@ def grade_inventory(inventory: Callable) -> None:
         expect(set(names) == set(expected) or {name.replace("/", "") for name in expected}
                != {name.replace("/", "") for name in names}, f"{answer_text}; your names are "
                f"{names}: give `keystr` a separator")
+        expect(set(names) == set(expected) or tree is not named, f"{answer_text}; your names are "
+               f"{names}: there are other containers than dicts, lists and tuples, and "
+               "`leaves_with_path` knows them all")
         expect(set(names) == set(expected), f"{answer_text}; your names are {names}")
         _same(inputs, {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in out.items()},
               expected, (set(out.values()) <= set(range(99)), "those are sizes, not shapes"),
@@ -195,6 +212,12 @@ def inventory(tree):
          "x for p, x in jax.tree.leaves_with_path(tree)}", "the arrays themselves"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
          "x.size for p, x in jax.tree.leaves_with_path(tree)}", "not shapes"),
+        ("def inventory(tree, at=()):\n    if isinstance(tree, dict):\n"
+         "        parts = tree.items()\n    elif isinstance(tree, (list, tuple)):\n"
+         "        parts = enumerate(tree)\n    else:\n"
+         "        return {'/'.join(map(str, at)): np.shape(tree)}\n    out = {}\n"
+         "    for k, v in parts:\n        out |= inventory(v, (*at, k))\n    return out",
+         "knows them all"),
     ],
     hints=["jax.tree.leaves_with_path gives pairs of a path and a leaf"])
 
@@ -354,6 +377,7 @@ def grade_filled(filled: Callable) -> None:
     for tree, defaults in (first, *pairs, (None, 3)):
         expected = jax.tree.map(lambda x, d: d if x is None else x, tree, defaults,
                               is_leaf=lambda x: x is None)
+        before = copy.deepcopy(tree)
         inputs = f"{tree} and the defaults {defaults}"
         answer_text = f"for {inputs} the answer is {expected}"
         try:
@@ -368,6 +392,8 @@ def grade_filled(filled: Callable) -> None:
               (taken, "those are the defaults alone"),
               (zeros(got) < zeros(expected), "the 0.0 was replaced, and is not a None"),
               (True, "and a None deeper inside?"), what="the answer")
+        expect(tree == before, f"for {before} the answer is right; but the tree itself is now "
+               f"{tree}: make a copy")
 
 
 _FILLED = "def filled(tree, defaults):\n    return jax.tree.map({f}, tree, defaults{leaf})\n"
@@ -388,23 +414,36 @@ def filled(tree, defaults):
         (_FILLED.format(f="lambda x, d: d", leaf=_NONE_IS_LEAF), "the defaults alone"),
         ("def filled(tree, defaults):\n    return {k: defaults[k] if v is None else v "
          "for k, v in tree.items()}", "deeper inside"),
+        ("def filled(tree, defaults):\n    if tree is None:\n        return defaults\n"
+         "    if isinstance(tree, tuple):\n"
+         "        return tuple(map(filled, tree, defaults))\n"
+         "    if isinstance(tree, (dict, list)):\n"
+         "        for k in tree if isinstance(tree, dict) else range(len(tree)):\n"
+         "            tree[k] = filled(tree[k], defaults[k])\n    return tree", "make a copy"),
     ],
     hints=["tree_map takes is_leaf"])
 
 
 def grade_nesting(nesting: Callable) -> None:
     def depth(treedef: Any) -> int:
-        return 1 + max(map(depth, treedef.children()), default=-1)
+        return 1 + max((depth(t) for t in treedef.children() if t.num_leaves), default=-1)
 
     cases = [[1, (2, 3)], 1.0, {"a": {"b": {"c": 1}}, "d": 2}, [1, 2], [[], 1],
-             ((1,), (((2,),),)), OrderedDict(a=OrderedDict(b=1)),
+             ((1,), (((2,),),)), OrderedDict(a=OrderedDict(b=1)), [1, [[]]], [2, {"a": [None]}],
+             [], None, ([], {}),
              *_nests(lambda chance: chance.choice([1, 2.5]))]
     for tree in cases:
         treedef = jax.tree.structure(tree)
-        got, expected = nesting(tree), depth(treedef)
+        expected = depth(treedef)
+        with instead_of(ValueError, "empty", f"for {tree!r} the depth is {expected}: there is no "
+                        "leaf in it, and so no number of which `max` could take the largest"):
+            got = nesting(tree)
         _same(repr(tree), got, expected,
               (isinstance(tree, OrderedDict), "ask the treedef, which knows all containers"),
               (tree == [[], 1], "an empty list has no leaf in it"),
+              (treedef.num_nodes > treedef.num_leaves and str(tree) in ("[1, [[]]]", "[2, {'a': "
+               "[None]}]"), "in the part that is nested deepest there is no leaf"),
+              (treedef.num_leaves == 0, "there is no leaf in it"),
               (got == treedef.num_nodes, "that is the number of nodes and leaves"),
               (got == expected + 1, "one too many: a leaf has no container around it"),
               (got == expected - 1, "one too few: each container counts, the outermost as well"),
@@ -416,7 +455,7 @@ exercise(
     solution="""
 def nesting(tree):
     def below(treedef):
-        return 1 + max(map(below, treedef.children()), default=-1)
+        return 1 + max((below(t) for t in treedef.children() if t.num_leaves), default=-1)
 
     return below(jax.tree.structure(tree))
 """,
@@ -432,6 +471,12 @@ def nesting(tree):
          "    return 1 + max(map(nesting, tree), default=-1)", "knows all containers"),
         ("def nesting(tree):\n    def below(t):\n        return 1 + max(map(below, t.children()), "
          "default=0)\n    return below(jax.tree.structure(tree))", "one too many"),
+        ("def nesting(tree):\n    def below(t):\n        return 1 + max(map(below, t.children()), "
+         "default=-1)\n    return below(jax.tree.structure(tree))", "there is no leaf"),
+        ("def nesting(tree):\n    return max(len(path) for path, _ in "
+         "jax.tree.leaves_with_path(tree))", "there is no leaf"),
     ],
+    right=["def nesting(tree):\n    return max((len(path) for path, _ in "
+           "jax.tree.leaves_with_path(tree)), default=0)"],
     hints=["`jax.tree.structure(tree).children()` are the treedefs of the children",
            "`max(numbers, default=…)` has an answer for no numbers"])

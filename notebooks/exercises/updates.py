@@ -100,6 +100,10 @@ def grade_exchanged(exchanged: Callable) -> None:
                   (near(out, once) or near(out, twice), "one of the two values is there twice "
                    "now, and the other is lost: which `x` is read for the second update?"),
                   "only the elements at i and j change")
+    x = np.array([5.0, 6e8], np.float32)
+    agree(f"x = {shown(x)}, i = 0, j = 1", exchanged(jnp.asarray(x), 0, 1), x[::-1], "a difference "
+          "is rounded, and what is added to it does not come out whole: move the elements "
+          "themselves", tolerance=0)
 
 
 exercise(
@@ -121,6 +125,8 @@ def exchanged(x, i, j):
          "    return jnp.asarray(y)", "NumPy cannot work"),
         ("def exchanged(x, i, j):\n    y = [*x]\n    y[i], y[j] = y[j], y[i]\n"
          "    return jnp.stack(y)", "cannot index a Python list"),
+        ("def exchanged(x, i, j):\n    d = x[j] - x[i]\n    return x.at[i].add(d).at[j].add(-d)",
+         "a difference is rounded"),
     ],
     hints=["the old array is still there after an update"])
 
@@ -417,6 +423,9 @@ def grade_cleared_from(cleared_from: Callable) -> None:
                       (i >= n - 1 and near(result[0], 0.0), "a place beyond the end is not the "
                        "first one"),
                       "clear the elements i and i + 1, if they exist")
+    x = np.array([1.0, np.nan, np.inf, 4.0], np.float32)
+    agree("x = [1, nan, inf, 4] and i = 1", cleared_from(jnp.asarray(x), 1), [1.0, 0.0, 0.0, 4.0],
+          "nan times 0 is nan: choose, or set, in place of multiplying")
 
 
 _CLEARED = """
@@ -437,6 +446,8 @@ exercise(
         (_CLEARED.replace("drop", "clip"), "if they exist"),
         ("def cleared_from(x, i):\n    k = jnp.arange(len(x))\n"
          "    return x.at[(k >= i) & (k < i + 2)].set(0.0)", "cannot be an index"),
+        ("def cleared_from(x, i):\n    k = jnp.arange(len(x)) - i\n"
+         "    return x * ((k != 0) & (k != 1))", "nan times 0"),
     ],
     afterthought="`jnp.where` over all places does it, too",
     hints=["the places i and i + 1 as an array: its size is known, its numbers need not be"])

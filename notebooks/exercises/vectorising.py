@@ -25,7 +25,8 @@ LOOPS: tuple[tuple[tuple, list[tuple], list[tuple]], ...] = (
     ((0,), [(3, 2)], [(2,)]),
     ((0, None), [(3, 2), (3,)], [(2,), (3,)]),
     ((1, 0), [(3, 3), (3, 3)], [(3,), (3,)]),
-    ((None, 2), [(4,), (4, 2, 4)], [(4,), (4, 2)]))
+    ((None, 2), [(4,), (4, 2, 4)], [(4,), (4, 2)]),
+    ((-1, 0), [(3, 2, 4), (4, 3)], [(3, 2), (3,)]))
 
 
 def grade_slowly(slowly: Callable) -> None:
@@ -90,7 +91,9 @@ def slowly(f, in_axes):
            (_slowly(stack="jnp.hstack([{call} for i in range(size)])"), "along a new axis"),
            (_slowly(one="np.take(x, i, axis or 0)"), "goes to each call as it is"),
            (_slowly(one="x if axis is None else x[i]"), "another axis than the first"),
-           (_slowly(one="x if axis is None else np.take(x, [i], axis)"), "without the axis")],
+           (_slowly(one="x if axis is None else np.take(x, [i], axis)"), "without the axis"),
+           (_slowly(one="x if axis is None else np.transpose(x, (axis % 3, *(k for k in "
+                        "range(np.ndim(x)) if k != axis)))[i]" ), "raised")],
     afterthought="a loop calls f for each example; `vmap` calls it once",
     hints=["`np.take(x, i, axis)` is the i-th slice along an axis"])
 
@@ -320,9 +323,14 @@ def grade_per_example(per_example: Callable) -> None:
                         "yours is an error: a gradient is of one number, and `vmap` of the loss "
                         "gives one for each example; which of the two comes first?"):
             result = per_example(loss)(w, xs)
+        expect(not isinstance(result, list | tuple), f"for {inputs} one array is expected, and "
+               f"yours is a {type(result).__name__}: stack the gradients")
         agree(inputs, result, expected,
               (np.shape(result) == (features,), "one gradient, of all examples together: take the "
                "gradient first, and vectorise that"),
+              (n > 1 and near(result, np.broadcast_to(expected.mean(0), expected.shape))
+               or near(result, np.broadcast_to(expected.sum(0), expected.shape)), "each row is the "
+               "gradient of all examples together: take the gradient first, and vectorise that"),
               (np.shape(result) == (n,), "those are the losses: where is the gradient?"),
               "the gradient with respect to w, the first argument")
 
@@ -340,7 +348,14 @@ def per_example(loss):
            ("def per_example(loss):\n    return jax.vmap(loss, in_axes=(None, 0))",
             "where is the gradient"),
            ("def per_example(loss):\n    return jax.vmap(jax.grad(loss, argnums=1), (None, 0))",
-            "with respect to w")])
+            "with respect to w"),
+           ("def per_example(loss):\n    return lambda w, xs: [jax.grad(loss)(w, x) for x in xs]",
+            "stack the gradients"),
+           ("def per_example(loss):\n    return lambda w, xs: jnp.broadcast_to(jax.grad(lambda w: "
+            "jnp.mean(jax.vmap(loss, (None, 0))(w, xs)))(w), (len(xs), *w.shape))",
+            "each row is the gradient of all")],
+    right=["def per_example(loss):\n    return lambda w, xs: jax.jacrev(lambda w: jax.vmap(loss, "
+           "(None, 0))(w, xs))(w)"])
 
 
 # -- three_shapes ----------------------------------------------------------------------------------
