@@ -113,4 +113,10 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     3
     """
     scope = named_scope(name or str(getattr(fun, "__name__", "function")))
-    return wraps(fun)(scope(fun))
+
+    @wraps(fun)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with scope:
+            return fun(*args, **kwargs)
+
+    return named

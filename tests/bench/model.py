@@ -119,7 +119,7 @@ class Counts(Counter[str]):
                     if isinstance(each, Load) and buffer.name == "turn":
                         self.turns.add(target)
                     if isinstance(each, Load):
-                        self.strides.strides[target] = None if self.strides.places(
+                        self.strides[target] = None if self.strides.at(
                             buffer, at) != 0 else 0
                         self.varies(target)
                 case Read(target):  # such as the middle of an interval: neighbours are close
@@ -156,7 +156,7 @@ class Counts(Counter[str]):
     def access(self, statement: Statement, buffer: Buffer, at: Sequence[Operand], times: float,
                turns: float) -> None:
         """A load or store of each thread, so often."""
-        warps, stride = self.threads / WARP * times, self.strides.places(buffer, at)
+        warps, stride = self.threads / WARP * times, self.strides.at(buffer, at)
         size = buffer.dtype.itemsize
         together = stride if stride == UNROLLED and size * UNROLLED <= ALIGNMENT else 1
         self["memory"] += round(self.threads * times / together)
@@ -182,12 +182,12 @@ class Counts(Counter[str]):
         if not self.loops:
             return 1
         around, trips = self.loops[-1]
-        around.strides[target] = stride
+        around[target] = stride
         return 1 if stride is None else 1 / trips
 
     def operation(self, op: str, args: Sequence[Operand], target: Any, times: float) -> None:
         """An operation of each thread, so often."""
-        self.strides.strides[target] = self.strides.operation(op, args)
+        self.strides[target] = self.strides.operation(op, args)
         self.depth[target] = max((self.depth.get(x, 0) for x in args), default=0)
         if op in ("add", "convert") and not self.runs.isdisjoint(args):
             self.runs.add(target)
