@@ -35,6 +35,12 @@ def _described(tracer: Any) -> str:
     return f"traced array with shape {tracer.aval.str_long()}."
 
 
+def _may_be_static(tracer: Any) -> bool:
+    """Whether the transformation that made a tracer has `static_argnums`."""
+    info = tracer.level.debug_info
+    return info is None or info.traced_for in ("jit", "pmap", "checkpoint / remat")
+
+
 class JAXTypeError(_WithPage, TypeError):
     """The base of the TypeErrors on this page."""
 
@@ -91,12 +97,21 @@ class ConcretizationTypeError(JAXTypeError):
             return jnp.where(x > 1, x, 0).sum()     # was: x[jnp.where(x > 1)].sum()
 
         sum_above_one(jnp.arange(4))
+
+    Under ``vmap``, ``grad`` and in loops no argument is static; close over the number, or keep it
+    an array.  A function that closes over it sees the number::
+
+        def lowest_of_rows(x, axis):
+            return vmap(lambda row: row.min(axis))(x)
+
+        lowest_of_rows(jnp.ones((2, 3)), 0)
     """
 
     def __init__(self, tracer: Any, context: str = "") -> None:
         super().__init__("Abstract tracer value encountered where concrete value is expected: "
                          f"{_described(tracer)}\n{context}{tracer._origin_msg()}\n")
-        self.which_fix = 1 if "size" in context else 0  # of those on the page: the one that applies
+        # Of the cures on the page, the one that applies.
+        self.which_fix = 1 if "size" in context else 0 if _may_be_static(tracer) else 3
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
@@ -239,12 +254,21 @@ class TracerIntegerConversionError(JAXTypeError):
         halves(np.arange(4), 0)
         jit(lambda x: np.split(x, 2, 0))(np.arange(4))
 
+    Under ``vmap``, ``grad`` and in loops no argument is static; close over the number, or make an
+    array of the list.  A function that closes over it sees the number::
+
+        def halves_of_rows(x, axis):
+            return vmap(lambda row: jnp.stack(np.split(row, 2, axis)))(x)
+
+        halves_of_rows(jnp.ones((2, 4)), 0)
+
     A loop over ``range(n)`` is ``lax.fori_loop(0, n, body, start)``.
     """
 
     def __init__(self, tracer: Any) -> None:
         super().__init__(f"The __index__() method was called on {_described(tracer)}"
                          f"{tracer._origin_msg()}")
+        self.which_fix = 0 if _may_be_static(tracer) else 2
 
 
 class TracerBoolConversionError(ConcretizationTypeError):

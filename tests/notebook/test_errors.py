@@ -2,6 +2,7 @@
 
 import builtins
 import html.parser
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -84,6 +85,31 @@ def test_the_cure_is_that_of_what_happened() -> None:
     sized = raised(lambda: jax.jit(lambda x: jnp.where(x < 0))(jnp.arange(4)))
     assert "static" in cure_of(static)
     assert "how large the result is" in cure_of(sized)
+
+
+NUMBERS = {"an axis": lambda i: jnp.arange(3.0).sum(i), "an element of a list": lambda i: "abc"[i],
+           "a number of Python": float}
+TRACED: dict[str, Callable[[Callable], Any]] = {
+    "jit": lambda f: jax.jit(f)(0),
+    "eval_shape": lambda f: jax.eval_shape(f, 0),
+    "make_jaxpr": lambda f: jax.make_jaxpr(f)(0),
+    "checkpoint": lambda f: jax.checkpoint(f)(0),
+    "pmap": lambda f: jax.pmap(f)(jnp.arange(1)),
+    "vmap": lambda f: jax.vmap(f)(jnp.arange(2)),
+    "jit of vmap": lambda f: jax.jit(jax.vmap(f))(jnp.arange(2)),
+    "scan": lambda f: jax.lax.scan(lambda carry, x: (carry, f(x)), 0, jnp.arange(2)),
+    "while_loop": lambda f: jax.lax.while_loop(lambda i: f(i) < 3, lambda i: i + 1, 0),
+    "cond": lambda f: jax.lax.cond(True, f, f, 0)}
+
+
+@pytest.mark.parametrize("how", TRACED)
+def test_an_argument_is_said_to_be_static_only_where_one_can_be(how: str) -> None:
+    for name, f in NUMBERS.items():
+        cure = cure_of(raised(lambda f=f: TRACED[how](f)))
+        static = how in ("jit", "eval_shape", "make_jaxpr", "checkpoint", "pmap")
+        assert ("Declare the argument static" in cure, "close over" in cure) == (
+            static, not static), name
+    assert "close over" in cure_of(raised(lambda: jax.grad(float)(1.0)))
 
 
 def test_a_primitive_that_says_why_is_given_no_other_advice() -> None:
