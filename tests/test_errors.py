@@ -21,7 +21,7 @@ from minijax.sharp_bits import captured
 ORIGIN = ("\nThe error occurred while tracing the function f at model.py:7 for jit. This concrete "
           "value was not available in Python because it depends on the value of the argument x.")
 TRACER = SimpleNamespace(aval=SimpleNamespace(str_long=lambda: "bool[5]"),
-                         _origin_msg=lambda: ORIGIN)
+                         _origin_msg=lambda: ORIGIN, level=SimpleNamespace(debug_info=None))
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)
            if issubclass(kind, Exception) and not kind.__name__.startswith("_")]
 BUILTIN = (TypeError, IndexError, ValueError, RuntimeError, NotImplementedError,
