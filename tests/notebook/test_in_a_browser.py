@@ -80,8 +80,9 @@ import { pathToFileURL } from "node:url";
 const [pyodide, checkout] = process.argv.slice(-2);
 const { loadPyodide } = await import(pathToFileURL(pyodide + "/pyodide.mjs"));
 const python = await loadPyodide();
-await python.loadPackage(["numpy", "ml-dtypes"]);
-python.mountNodeFS("/checkout", checkout);
+await python.loadPackage(["numpy", "ml-dtypes"], { messageCallback: () => {} });
+python.FS.mkdir("/checkout");
+python.FS.mount(python.FS.filesystems.NODEFS, { root: checkout }, "/checkout");
 python.runPython(`
 import sys; sys.path.insert(0, "/checkout")
 import minijax as jax, minijax.numpy as jnp
