@@ -63,10 +63,12 @@ single, double, csingle, cdouble = float32, float64, complex64, complex128
 # Arrays of narrow dtypes can be created, stored and converted; `jit` does not compute with them.
 (float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
  float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
- int1, int2, int4, uint1, uint2, uint4) = (_scalar_type(getattr(ml_dtypes, name)) for name in (
+ int2, int4, uint2, uint4) = (_scalar_type(getattr(ml_dtypes, name)) for name in (
      "float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz "
      "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
-     "int1 int2 int4 uint1 uint2 uint4").split())
+     "int2 int4 uint2 uint4").split())
+if hasattr(ml_dtypes, "int1"):  # from ml_dtypes 0.6 on
+    int1, uint1 = _scalar_type(ml_dtypes.int1), _scalar_type(ml_dtypes.uint1)
 
 copyreg.pickle(ScalarType, lambda cls: "bool_" if cls is bool_ else cls.__name__)
 
