@@ -480,8 +480,7 @@ class NumbaText(KernelText):
 
     def print_call(self, call: Call) -> None:
         name = self.program.routine(call)
-        args = [self.flattened(x) if isinstance(x, Buffer) else self.operand(x)
-                for x in call.args]
+        args = [self.flattened(x) if isinstance(x, Buffer) else self.operand(x) for x in call.args]
         if name == "product":
             z = [x for x in call.args if isinstance(x, Buffer | Address)][2]
             dtype = (z.buffer if isinstance(z, Address) else z).dtype

@@ -60,8 +60,7 @@ class CalledOnce:
         self.callback, self.group, self.where = callback, group, where
 
     def __call__(self, *buffers: np.ndarray) -> list:
-        return engine.current.get().once(
-            lambda: self.callback(*buffers), self.group, self.where)
+        return engine.current.get().once(lambda: self.callback(*buffers), self.group, self.where)
 
     def evaluate(self, *buffers: np.ndarray) -> list:
         return engine.current.get().once(

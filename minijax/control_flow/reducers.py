@@ -136,8 +136,7 @@ def _reducer(name: str, program: Callable[..., list[Array]], types: Callable[...
         operands, inits = split_half(args)
         if any(d is not None for d in split_half(dims)[1]):  # JAX: not implemented
             return vmap_flat(functools.partial(program, **params), axis.size, axis.name, args, dims)
-        moved = [ad_util.batch_to(x, d, 0, axis.size)
-                 for x, d in zip(operands, dims, strict=False)]
+        moved = [ad_util.batch_to(x, d, 0, axis.size) for x, d in zip(operands, dims, strict=False)]
         return p.bind(*moved, *inits, **params | in_a_batch(params)), [0] * len(moved)
 
     return Primitive(

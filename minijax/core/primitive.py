@@ -176,8 +176,7 @@ class Primitive:
         reason = rule.reason if isinstance(rule, Cannot) else ""
         raise errors.RuleNotImplementedError(self.name, slot, reason)
 
-    def type_of(self, avals: Sequence[ShapedArray], params: Params
-                ) -> tuple[ShapedArray, ...]:
+    def type_of(self, avals: Sequence[ShapedArray], params: Params) -> tuple[ShapedArray, ...]:
         """The types of the outputs."""
         rule = self.rule("abstract_eval")
         # A cache entry would keep the programs inside alive, and they have their types anyway.

@@ -139,8 +139,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
             "in JAX v0.10.0. In its place please use `static_argnums`; for details refer to "
             "https://docs.jax.dev/en/latest/jep/11830-new-remat-checkpoint.html.")
     if not isinstance(prevent_cse, bool | Sequence):
-        raise TypeError("prevent_cse must be a bool or tuple of bools, got "
-                        f"{type(prevent_cse)=}")
+        raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
     numbers = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     # JAX: 0.10.2 takes names and does nothing about them.
     static = arguments.named_arguments(fun, None, static_argnames, "static")

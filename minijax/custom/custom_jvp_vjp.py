@@ -540,8 +540,7 @@ def _is_pair(x: Any) -> bool:
 
 def _checked_tangents(outs: Sequence[Array], tangents: Sequence[Array | SymbolicZero]
                       ) -> list[Array | Zero]:
-    rows = [(x.aval, t.aval, x.aval.to_tangent_aval())
-            for x, t in zip(outs, tangents, strict=True)]
+    rows = [(x.aval, t.aval, x.aval.to_tangent_aval()) for x, t in zip(outs, tangents, strict=True)]
     wrong = [[aval.str_long() for aval in (x, t, expected)] for x, t, expected in rows
              if (expected.shape, expected.dtype) != (t.shape, t.dtype)]
     if wrong:

@@ -11,8 +11,7 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray
-from minijax.custom.debug_callback import (HostCallback, batch_unrolled, callback_primitive,
-                                           logger)
+from minijax.custom.debug_callback import (HostCallback, batch_unrolled, callback_primitive, logger)
 from minijax.control_flow.loops import scan
 from minijax.control_flow.program_rules import batch_axes_first, refusing
 from minijax.primitives.ad_util import batch_to

@@ -189,8 +189,7 @@ def check_error(error: Error) -> None:
     >>> check_error(init_error)
     """
     if not isinstance(error, Error):
-        raise TypeError("check_error takes an Error as argument, got type "
-                        f"{type(error)} instead.")
+        raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
     arrays = [(kind, list(map(core.as_value, leaves))) for kind, leaves in error._failures.items()]
     failures = [(kind, values_at_failure(code != 0, [code, *args], -1))
                 for kind, (code, *args) in arrays]

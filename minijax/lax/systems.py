@@ -136,8 +136,7 @@ def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float) -> Array:
     return alpha * matmul(a, matrix_transpose(a)) + beta * c
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
-                      ) -> Array:
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Array:
     """The x for which ``a x = b``, a being tridiagonal, by elimination that exchanges rows.
 
     Args:

@@ -176,8 +176,7 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
     leaves = list(_leaves(items))
     if dtype is None:
-        dtype = (dtypes.lattice_result_type(*leaves)[0] if leaves
-                 else dtypes.default_float_dtype())
+        dtype = dtypes.lattice_result_type(*leaves)[0] if leaves else dtypes.default_float_dtype()
     if not isinstance(dtype, np.dtype) or any(isinstance(leaf, Tracer) for leaf in leaves):
         parts = [convert(_array(item, dtype), dtype) for item in items]
         return lax.concatenate([lax.expand_dims(x, (0,)) for x in parts], 0)
@@ -370,8 +369,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
 
 
 def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
-             retstep: bool = False, dtype: Any = None, axis: int = 0, *,
-             device: Any = None) -> Any:
+             retstep: bool = False, dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`, both included.
 
     >>> linspace(0, 1, 5)

@@ -185,8 +185,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return diag(ravel(convert(v, v.dtype)), k)
 
 
-def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *,
-                  inplace: bool = True) -> Array:
+def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """The matrix with other values on its diagonal; needs ``inplace=False``.
 
     >>> fill_diagonal(np.ones((2, 2)), 0, inplace=False)

@@ -161,8 +161,7 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     others = reductions.prod(diagonal[..., :-1], -1) * parity
     whole = others * diagonal[..., -1]
     rows = take_along_axis(a_dot, permutation[..., None], -2)
-    x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True,
-                                    unit_diagonal=True)
+    x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
     row, column = indices_along(factors.shape, -2, -1)
     is_last = row == a.shape[-1] - 1
     scale = choose(is_last, others[..., None, None], whole[..., None, None])
@@ -249,8 +248,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
            [0, 1]], dtype=int32)
     """
     if a.ndim < 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least "
-                        "two-dimensional")
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     if a.shape[-1] != a.shape[-2]:
         raise TypeError("Last 2 dimensions of the array must be square")
     try:
@@ -335,8 +333,7 @@ def cond(x: Any, p: Any = None) -> Array:
     if p in (None, 2, -2):
         values = lax.linalg.svd(x, compute_uv=False)
         if values.shape[-1] == 0:
-            raise ValueError("jnp.linalg.cond: input array must not be empty; "
-                             f"got {x.shape=}")
+            raise ValueError(f"jnp.linalg.cond: input array must not be empty; got {x.shape=}")
         largest, least = values[..., 0], values[..., -1]
         return least / largest if p == -2 else largest / least
     if x.shape[-2] != x.shape[-1]:

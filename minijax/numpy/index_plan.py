@@ -329,8 +329,7 @@ def _result_axes(entries: Sequence[Entry]) -> list[tuple[int, Entry | None]]:
     As in NumPy they replace the arrays if these are adjacent in the index, else they come first.
     """
     arrays = [i for i, entry in enumerate(entries) if entry.kind in ("integer", "array")]
-    block = [(n, None) for n in lax.broadcast_shapes(
-        *[np.shape(entries[i].value) for i in arrays])]
+    block = [(n, None) for n in lax.broadcast_shapes(*[np.shape(entries[i].value) for i in arrays])]
     axes = [(1 if entry.kind == "new axis" else len(entry.value), entry)
             for i, entry in enumerate(entries) if i not in arrays]
     positions = sorted({entries[i].position for i in arrays})

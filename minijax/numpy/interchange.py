@@ -4,8 +4,6 @@ Builds on `core` and `devices`.  Memory of a GPU is shared in both directions, n
 is kept alive.  Chapter 27.  In JAX: `jax/_src/dlpack.py`, `jax/_src/array.py`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import sys

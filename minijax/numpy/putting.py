@@ -165,8 +165,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     return convert(elements, elements.dtype)
 
 
-def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None
-               ) -> Array:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """The array without the zeros at its ends; it must be concrete.
 
     >>> trim_zeros(np.array([0, 1, 0, 2, 0]))

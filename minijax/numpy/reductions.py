@@ -411,8 +411,7 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = Non
     >>> cumulative_sum(np.array([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)
     """
-    return _cumulative("sum", cumsum, x, axis, dtype or _promoted_integer(x.dtype),
-                       include_initial)
+    return _cumulative("sum", cumsum, x, axis, dtype or _promoted_integer(x.dtype), include_initial)
 
 
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,

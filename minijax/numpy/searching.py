@@ -68,8 +68,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
                               promote_dtypes(*map(stood_for, [*choicelist, default])))
 
 
-def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
-              **kw: Any) -> Array:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """A function given in pieces: where a condition holds, the function that belongs to it.
 
     Where several conditions hold, the last counts; one function more than conditions is the
@@ -100,8 +99,7 @@ def _select_first_true(conditions: Sequence[Any], choices: list[Any]) -> Any:
 
 # ── Indices of elements ──────────────────────────────────────────────────────────────────────
 
-def nonzero(a: ArrayLike, *, size: int | None = None,
-            fill_value: Any = None) -> tuple[Array, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The indices of all elements that are not zero, one array for each axis.
 
     >>> nonzero(np.array([0, 7, 0, 5]))

@@ -192,8 +192,7 @@ def _wrap_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     return x, xp, lax.concatenate([fp[-1:], fp, fp[:1]], 0)
 
 
-def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
-              axis: int = -1) -> Array:
+def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral by the trapezoidal rule.
 
     >>> trapezoid(np.array([1., 2., 3.]))
@@ -325,8 +324,7 @@ def i0(x: Inexact) -> Array:
     1.2661
     """
     if x.dtype.kind == "c":
-        raise ValueError("Unsupported input type to jax.numpy.i0: "
-                         f"{np.dtype(x.dtype)}")
+        raise ValueError(f"Unsupported input type to jax.numpy.i0: {np.dtype(x.dtype)}")
     return i0_of_floats(x)
 
 

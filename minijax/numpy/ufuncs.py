@@ -4,8 +4,6 @@ Builds on `arithmetic`, `logic`, `reductions`, `vectorization`.  Chapter 20, *Pr
 NumPy differs*.  In JAX: `jax/_src/numpy/ufunc_api.py`, `ufuncs.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math
@@ -55,12 +53,10 @@ class ufunc:
       reduce, accumulate, at, reduceat: quicker implementations than a loop over the elements.
     """
 
-    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,
-                 name: str | None = None, nargs: int | None = None, identity: Any = None,
-                 call: Callable[..., Any] | None = None,
-                 reduce: Callable[..., Any] | None = None,
-                 accumulate: Callable[..., Any] | None = None,
-                 at: Callable[..., Any] | None = None,
+    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
+                 nargs: int | None = None, identity: Any = None,
+                 call: Callable[..., Any] | None = None, reduce: Callable[..., Any] | None = None,
+                 accumulate: Callable[..., Any] | None = None, at: Callable[..., Any] | None = None,
                  reduceat: Callable[..., Any] | None = None) -> None:
         self.__name__ = self.__qualname__ = str(name or func.__name__)
         self.__doc__, self.__module__ = func.__doc__, ufunc.__module__
@@ -166,8 +162,7 @@ class ufunc:
         return lax.fori_loop(start, len(rows), step, first) if len(rows) else first
 
     @_api_boundary
-    def accumulate(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None
-                   ) -> Array:
+    def accumulate(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None) -> Array:
         """For each index along an axis, the elements up to there, joined.
 
         >>> ufunc(lambda x, y: x - y, 2, 1).accumulate(np.array([9, 2, 3]))
@@ -299,8 +294,7 @@ def _check_integer(x: Any) -> Any:
 
 def _log_of_sum(x: Any, axes: tuple[int, ...]) -> Any:
     """The logarithm of the sum of exponentials; -inf for no elements."""
-    largest = lax.stop_gradient(reductions.max(unary.real(x), axes, keepdims=True,
-                                               initial=-np.inf))
+    largest = lax.stop_gradient(reductions.max(unary.real(x), axes, keepdims=True, initial=-np.inf))
     largest = choose(lax.is_finite(largest), largest, 0)
     return lax.log(lax.reduce_sum(lax.exp(x - largest), axes)) + lax.squeeze(largest, axes)
 

@@ -15,8 +15,7 @@ from minijax.transforms.compiled import executable
 from minijax.placement.meshes import Mesh, current, is_only_named
 from minijax.core.tracing import stage
 
-def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
-              ) -> list[ArrayImpl] | None:
+def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list[ArrayImpl] | None:
     """The results of an operation on its arguments' device; None if that is the host."""
     device = devices.device_of(args)
     if device.is_host:

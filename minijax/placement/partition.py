@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from minijax import core
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray
 from minijax.core.dce import without_dead_equations
-from minijax.core.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var,
-                                   subjaxprs)
+from minijax.core.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var, subjaxprs)
 from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import Grid, Names
 from minijax.placement.aligned import CHOSEN, Aligned
@@ -142,8 +141,7 @@ class Partitioner(Moves):
         return self._partitioned(closed, layouts_in, None)[3]
 
     def _partitioned(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
-                     layouts_out: Sequence[Layout | None] | None
-                     ) -> Staged:
+                     layouts_out: Sequence[Layout | None] | None) -> Staged:
         """Staged twice: the second time, results are made in the layouts in which they are used."""
         layouts_out = tuple(layouts_out or [None] * len(closed.out_avals))
         key = closed, tuple(layouts_in), layouts_out

@@ -212,8 +212,7 @@ def batch_in_front(name: str = "") -> Any:
 
 def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable[..., Shape],
                   transpose: Callable[..., Array], batch: Any, source: Callable[..., Index | Any],
-                  sharding: Callable[..., Any], examples: Examples
-                  ) -> Primitive:
+                  sharding: Callable[..., Any], examples: Examples) -> Primitive:
     """A primitive that rearranges the elements of one array.
 
     Args:

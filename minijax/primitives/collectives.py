@@ -115,8 +115,7 @@ class Groups:
 
     def _lookup(self, entry: Callable[[tuple[int, ...], int], Any]) -> Array:
         """This example's row of a table of ``entry(group, index in it)``."""
-        entries = {index: entry(group, k) for group in self.lists
-                   for k, index in enumerate(group)}
+        entries = {index: entry(group, k) for group in self.lists for k, index in enumerate(group)}
         table = np.array([entries[index] for index in range(len(entries))], np.int32)
         return dynamic_index_in_dim(table, axis_index(self.name), 0, keepdims=False)
 
@@ -132,8 +131,7 @@ class Groups:
     def gather(self, x: Array) -> Array:
         """The values of this example's group, along a new first axis."""
         self.size  # noqa: B018  or else ValueError
-        return index_take(all_gather(x, self.name), (self._lookup(lambda group, _: group),),
-                          (0,))
+        return index_take(all_gather(x, self.name), (self._lookup(lambda group, _: group),), (0,))
 
 
 # ── Reductions over the axis ─────────────────────────────────────────────────────────────────
@@ -195,8 +193,7 @@ def _leaf_by_leaf(one: Callable[..., Any], x: Any, axis_name: Any, axis_index_gr
     names = names_of(axis_name)
     if axis_index_groups is not None and (len(names) != 1 or isinstance(names[0], int)):
         raise ValueError("axis_index_groups only supported for sums over just named axes")
-    groups = Groups.of(axis_name, axis_index_groups,
-                       "collectives. Please open a feature request!")
+    groups = Groups.of(axis_name, axis_index_groups, "collectives. Please open a feature request!")
     if len(set(names)) < len(names):
         raise ValueError(f"duplicate value in 'axes' of reduction: {names}")
     for leaf in tree_util.tree_leaves(x):

@@ -309,8 +309,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     x = as_value(x)
     if algorithm not in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.QR,
                          SvdAlgorithm.DIVIDE_AND_CONQUER):
-        raise NotImplementedError(
-            "The SVD Jacobi and Polar algorithms are not implemented on CPU.")
+        raise NotImplementedError("The SVD Jacobi and Polar algorithms are not implemented on CPU.")
     if subset_by_index is not None and subset_by_index != (0, min(x.shape[-2:])):
         if full_matrices:
             raise ValueError("full_matrices and subset_by_index cannot both be set")

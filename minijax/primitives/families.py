@@ -118,9 +118,8 @@ def of_one_shape(complex_parts: Callable[..., Any]) -> Callable[..., Any]:
     return broadcast
 
 
-def unary(name: str, meaning: str, *, derivative: Callable | None = None,
-          accepts: tuple = INEXACT, examples: Examples = AROUND_ZERO, shows: str = "",
-          accurate: bool = False, **slots: Any
+def unary(name: str, meaning: str, *, derivative: Callable | None = None, accepts: tuple = INEXACT,
+          examples: Examples = AROUND_ZERO, shows: str = "", accurate: bool = False, **slots: Any
           ) -> tuple[Primitive, Callable[[Any], Any]]:
     """A primitive of one operand without parameters, and the function that applies it.
 

@@ -251,8 +251,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     Raises:
       ValueError: when the sizes are negative, or do not add up to the axis.
     """
-    return split_p.bind(operand, sizes=tuple(sizes),
-                        axis=canonical_axis(axis, np.ndim(operand)))
+    return split_p.bind(operand, sizes=tuple(sizes), axis=canonical_axis(axis, np.ndim(operand)))
 
 
 unstack_p = _splitting(

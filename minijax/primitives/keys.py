@@ -121,8 +121,7 @@ def original_words(keys: Array, count: int) -> Array:
     each = reshape(original_words(keys, 2 * (blocks + 1)), (*front, blocks + 1, 2))
     full, last = split(each, (blocks, 1), -2)
     drawn = reshape(_encrypted_counters(full, MOST_WORDS), (*front, blocks * MOST_WORDS))
-    return concatenate([drawn, _encrypted_counters(reshape(last, (*front, 2)), rest)],
-                       len(front))
+    return concatenate([drawn, _encrypted_counters(reshape(last, (*front, 2)), rest)], len(front))
 
 
 def _encrypted_counters(keys: Array, count: int) -> Array:

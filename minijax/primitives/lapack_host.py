@@ -134,10 +134,9 @@ eig_p = on_host(
         [(np.zeros((0, 0)), False, True, True), (np.full((2, 2), np.nan), False, False, False)]))
 
 
-def eig(x: Any, *, compute_left_eigenvectors: bool = True,
-        compute_right_eigenvectors: bool = True, enable_eigvec_derivs: bool = False,
-        implementation: EigImplementation | None = None, use_magma: bool | None = None
-        ) -> list[Array]:
+def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+        enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
+        use_magma: bool | None = None) -> list[Array]:
     """The eigenvalues of square matrices, complex, with left and right eigenvectors as columns.
 
     Args:

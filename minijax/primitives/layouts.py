@@ -310,8 +310,7 @@ _JOINS = {"add": ("add", 0), "sub": ("add", 0), "mul": ("mul", 1), "min": ("min"
           "max": ("max", None)}
 
 
-def scatter(ins: Types, outs: Types, *, op: str, dimension_numbers: Numbers, **_: Any
-            ) -> Alignment:
+def scatter(ins: Types, outs: Types, *, op: str, dimension_numbers: Numbers, **_: Any) -> Alignment:
     """The same; if the operation allows, each rank makes its own updates."""
     x, indices, updates = ins
     window = iter([updates.shape[d] for d in sorted(dimension_numbers[0])])

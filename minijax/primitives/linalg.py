@@ -320,8 +320,7 @@ def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **para
     place = args[1].ndim - (1 if params.get("left_side", True) else 2)
     rhs = move_axis(args[1], dims[1], place)
     shape = rhs.shape
-    joined = reshape(rhs, (*shape[:place - 1], shape[place - 1] * shape[place],
-                           *shape[place + 1:]))
+    joined = reshape(rhs, (*shape[:place - 1], shape[place - 1] * shape[place], *shape[place + 1:]))
     return [reshape(p.bind(args[0], joined, **params), shape)], [place]
 
 

@@ -52,8 +52,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int],
         # JAX: the primitive takes the axes in any order.
         operand = transpose(operand, inverse(dims))
         dims = tuple(sorted(dims))
-    return broadcast_in_dim_p.bind(operand, shape=canonical_shape(shape),
-                                   broadcast_dimensions=dims)
+    return broadcast_in_dim_p.bind(operand, shape=canonical_shape(shape), broadcast_dimensions=dims)
 
 
 def broadcast(operand: Any, sizes: Sequence[int]) -> Array:

@@ -241,8 +241,7 @@ pad_p = Primitive(
         (grid(0, 2), ((1, 1, 1), (0, 0, 0))), (grid(3, dtype=np.int32), ((1, 0, 1),))])))
 
 
-def pad(operand: Any, padding_value: Any,
-        padding_config: Sequence[tuple[int, int, int]]) -> Array:
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """The operand with copies of a value before, after and between its elements.
 
     Args:

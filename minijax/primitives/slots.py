@@ -279,5 +279,4 @@ def place(s: Any, index: tuple, shape: tuple[int, ...]) -> tuple:
     """An operand's index for an index of the result to which it broadcasts."""
     if not shape:
         return ()
-    return tuple(s.const(0, np.int64) if n == 1 else i
-                 for i, n in zip(index, shape, strict=True))
+    return tuple(s.const(0, np.int64) if n == 1 else i for i, n in zip(index, shape, strict=True))

@@ -45,8 +45,7 @@ def _keys(x: np.ndarray) -> list[np.ndarray]:
     return [x.astype(dtypes.computed_in(x.dtype), copy=False)]
 
 
-def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool,
-               num_keys: int) -> list[np.ndarray]:
+def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool, num_keys: int) -> list[np.ndarray]:
     if len(xs) == 1 and not dtypes.is_narrow(xs[0].dtype) and xs[0].dtype.kind != "c":
         return [np.sort(xs[0], dimension, kind="stable")]
     keys = [key for x in xs[:num_keys] for key in _keys(x)]

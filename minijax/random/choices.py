@@ -231,8 +231,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     """
     typed = check_key("choice", key)
     if not isinstance(shape, Sequence):
-        raise TypeError("shape argument of jax.random.choice must be a sequence, "
-                        f"got {shape}")
+        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     sizes = canonical_shape(shape)
     array = as_array("choice", a)
     axis = canonical_axis(axis, array.ndim) if array.ndim else axis

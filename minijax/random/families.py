@@ -176,8 +176,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
     """
     if np.ndim(alpha) < 1:
         raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}")
-    typed, sizes, dtype = checked("dirichlet", key, shape, dtype, np.floating,
-                                  np.shape(alpha)[:-1])
+    typed, sizes, dtype = checked("dirichlet", key, shape, dtype, np.floating, np.shape(alpha)[:-1])
     return _dirichlet(typed, alpha, (*sizes, np.shape(alpha)[-1]), dtype)
 
 
@@ -406,8 +405,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     if mean.ndim < 1:
         raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
     if cov.ndim < 2:
-        raise ValueError("multivariate_normal requires cov.ndim >= 2, got cov.ndim == "
-                         f"{cov.ndim}")
+        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {cov.ndim}")
     n = mean.shape[-1]
     if cov.shape[-2:] != (n, n):
         raise ValueError("multivariate_normal requires cov.shape == (..., n, n) for n="

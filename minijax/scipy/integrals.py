@@ -202,8 +202,7 @@ def _sici(x: ArrayLike) -> tuple[Array, Array]:
     near = jnp.minimum(size, 4)
     square = jnp.square(near) / -4
     sine = near * _series([1 / 2], [3 / 2, 3 / 2], square, 20)
-    cosine = (np.euler_gamma + jnp.log(near)
-              + square * _series([1, 1], [2, 2, 3 / 2], square, 20))
+    cosine = np.euler_gamma + jnp.log(near) + square * _series([1, 1], [2, 2, 3 / 2], square, 20)
     far = jnp.clip(size, 4, 1e18)
     tail = _scaled_expn(1, lax.complex(jnp.zeros_like(far), far))
     a, b = lax.real(tail), lax.imag(tail)

@@ -210,10 +210,9 @@ def lu_solve(lu_and_piv: tuple[Array, ArrayLike], b: ArrayLike, trans: int = 0,
 
 # ── Spectra ──────────────────────────────────────────────────────────────────────────────────
 
-def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
-         eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
-         turbo: bool = True, eigvals: None = None, type: int = 1,
-         check_finite: bool = True) -> Any:
+def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
+         overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
+         eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
     """The eigenvalues of symmetric or Hermitian matrices, and their eigenvectors.
 
     >>> eigh(jnp.array([[2., 0.], [0., 1.]]), eigvals_only=True)
@@ -282,8 +281,7 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
-        overwrite_a: bool = False, check_finite: bool = True,
-        lapack_driver: str = "gesdd") -> Any:
+        overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
     """Orthogonal U and V, and singular values s, largest first, with ``a = U diag(s) Vᴴ``.
 
     >>> svd(jnp.array([[0., 2.], [1., 0.]]), compute_uv=False)

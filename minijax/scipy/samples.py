@@ -312,8 +312,7 @@ class gaussian_kde:
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Array:
         """Refused, as JAX refuses it."""
-        raise NotImplementedError(
-            "only 1D box integrations are supported; use `integrate_box_1d`")
+        raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
 
     # ── Samples ──────────────────────────────────────────────────────────────────────────────
 
@@ -334,8 +333,7 @@ class gaussian_kde:
 def _log_normalizer(factor: Any) -> Any:
     """The logarithm of a normal density's normalisation, from the Cholesky factor of its precision.
     """
-    return (jnp.sum(jnp.log(jnp.diagonal(factor)))
-            - .5 * factor.shape[0] * math.log(2 * math.pi))
+    return jnp.sum(jnp.log(jnp.diagonal(factor))) - .5 * factor.shape[0] * math.log(2 * math.pi)
 
 
 public(globals())

@@ -428,8 +428,7 @@ def _segment_ffts(x: Any, weights: Any, detrender: Callable, step: int, size: in
 
 def istft(Zxx: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
           noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
-          boundary: bool = True, time_axis: int = -1, freq_axis: int = -2
-          ) -> tuple[Array, Array]:
+          boundary: bool = True, time_axis: int = -1, freq_axis: int = -2) -> tuple[Array, Array]:
     """The signal of which `stft` has made this.
 
     >>> x = jnp.sin(jnp.arange(32.))

@@ -225,8 +225,7 @@ def _of_kind(kind: str | None, lower: Any, symmetric: Any, one: str = "one") -> 
 
 def _binomials(n: int) -> np.ndarray:
     """Pascal's triangle, in Python's integers."""
-    return np.array([[math.comb(i, j) for j in range(n)] for i in range(n)],
-                    object).reshape(n, n)
+    return np.array([[math.comb(i, j) for j in range(n)] for i in range(n)], object).reshape(n, n)
 
 
 def hilbert(n: int) -> Array:

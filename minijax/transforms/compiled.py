@@ -129,8 +129,7 @@ def timed(what: str, event: str, name: str) -> Iterator[None]:
     log("Finished %s in %.9f sec", what, time.perf_counter() - start)
 
 
-def called(program: Callable[[], T], python: Callable[[], Any], function: str | None = None
-           ) -> T:
+def called(program: Callable[[], T], python: Callable[[], Any], function: str | None = None) -> T:
     """The results of a compiled program.
 
     Args:

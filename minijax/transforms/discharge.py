@@ -119,8 +119,7 @@ def carry(error: NotCarriedError, refs: list[Ref]) -> list[Ref]:
     return refs
 
 
-def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]
-                  ) -> T:
+def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]) -> T:
     """An operation on functions that use references from outside.
 
     Args:
@@ -174,8 +173,7 @@ class DischargedJit:
             self._of_arguments[indices] = self._jit(of_values(self.jitted._fun, indices))
         jitted = self._of_arguments[indices]
         args, kwargs = tree_util.tree_unflatten(tree, leaves)
-        values = tree_util.tree_unflatten(
-            tree, [x.read() if core.is_ref(x) else x for x in leaves])
+        values = tree_util.tree_unflatten(tree, [x.read() if core.is_ref(x) else x for x in leaves])
         with passed(leaves, source_info.describe(self.jitted._fun, args, kwargs, "jit")):
             captured = jitted._discharged.captured if jitted._discharged else ()
             for ref in refs:

@@ -5,8 +5,6 @@ the others that accept keys move them.  Builds on `lax`, `sharp_bits.key_reuse`.
 In JAX: `jax/experimental/key_reuse/_core.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
