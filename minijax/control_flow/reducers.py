@@ -17,7 +17,6 @@ from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Params,
 from minijax.control_flow.loops import scan, while_loop
 from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
-from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import ad_util, families, reduce as reductions, windowed_reductions
@@ -55,7 +54,7 @@ def _reduce_rows(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJax
 
     def step(carry: list, row: list) -> tuple[list, None]:
         outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row], [0] * 2 * len(row))
-        return [batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
+        return [ad_util.batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
 
     outs, _ = scan(step, [ad_util.broadcast_at(x, (), (size,)) for x in inits],
                    [ad_util.reshaped(x, (x.shape[0], size)) for x in rows])

@@ -16,7 +16,6 @@ from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
 from minijax.custom.remat import Policy, dce_jaxpr, inline_calls, partial_eval_with_policy
-from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import carry, carrying_refs, reading
 from minijax.core.dce import used_inputs
@@ -161,7 +160,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
         function = functools.partial(fun, **named) if named else fun
         try:
             return called(function, args, kwargs)
-        except NotCarriedError as error:
+        except arguments.NotCarriedError as error:
             refs = carry(error, [])
 
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:

@@ -21,7 +21,6 @@ from minijax.core import Level, Trace, Tracer, jaxpr
 from minijax.errors import is_internal
 from minijax.sharp_bits.captured import attributes, closure, defaults
 from minijax.sharp_bits.findings import finding, report
-from minijax.util.source_info import SourceInfo
 
 FIX = "Return the value from the function, and store what the call returns."
 MOST_SHOWN = 10
@@ -271,5 +270,5 @@ def _variable(frame: types.FrameType, whose: str = "") -> str:
 
 
 def _at(code: types.CodeType, line: int) -> str:
-    place = SourceInfo(code, line)
+    place = source_info.SourceInfo(code, line)
     return f"{place.function}() at {place.short_file}:{place.line}"

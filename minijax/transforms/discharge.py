@@ -14,7 +14,6 @@ from minijax.core import Array
 from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.util import source_info
-from minijax.util.source_info import DebugInfo
 from minijax.util.tracebacks import update_wrapper
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ T = TypeVar("T")
 
 # ── References among arguments ───────────────────────────────────────────────────────────────
 
-def check_distinct(leaves: Sequence[Any], info: DebugInfo) -> None:
+def check_distinct(leaves: Sequence[Any], info: source_info.DebugInfo) -> None:
     """Refuse a reference that is passed more than once."""
     names: dict[int, list[str]] = {}
     for x, name in zip(leaves, info.arg_names, strict=True):
@@ -40,7 +39,7 @@ def check_distinct(leaves: Sequence[Any], info: DebugInfo) -> None:
 
 
 @contextlib.contextmanager
-def passed(leaves: Sequence[Any], info: DebugInfo) -> Iterator[None]:
+def passed(leaves: Sequence[Any], info: source_info.DebugInfo) -> Iterator[None]:
     """For the duration of a call, mark the references among its arguments as passed."""
     check_distinct(leaves, info)
     refs = [(x, name) for x, name in zip(leaves, info.arg_names, strict=True) if core.is_ref(x)]
