@@ -15,7 +15,7 @@ from minijax.util import lazily, source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
 from minijax.transforms.arguments import NotCarriedError
-from minijax.transforms.discharge import (carry, carrying_refs, closed_over, discharged, has_refs)
+from minijax.transforms.discharge import carry, carrying_refs, closed_over, discharged, has_refs
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)

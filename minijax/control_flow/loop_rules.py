@@ -424,9 +424,7 @@ class While(Loop):
                                  carry_batched)
             return [select_along_batch(which, [old, x]) for old, x in zip(carry, new, strict=True)]
 
-        def any_continues(*args: Any) -> list:
-            return [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
-
+        any_continues = lambda *args: [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
         return (stage(any_continues, condition.in_avals, condition.jaxpr.debug_info),
                 stage(step, avals, self.body.jaxpr.debug_info))
 

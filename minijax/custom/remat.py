@@ -97,11 +97,10 @@ def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
         return eqn
     rule, program = eqn.params["jvp"], eqn.params["call_jaxpr"]
 
-    def rule_of_outputs(*args: Any) -> list:
-        return [outs[i] for outs in split_half(rule(*args)) for i in outputs]
     return eqn.replace(outvars=tuple(eqn.outvars[i] for i in outputs), params={
         **eqn.params, "call_jaxpr": dce_jaxpr(rearranged(program, outputs=outputs)),
-        "jvp": rule.with_call(rule_of_outputs)})
+        "jvp": rule.with_call(lambda *args: [
+            outs[i] for outs in split_half(rule(*args)) for i in outputs])})
 
 
 def _shrunk(eqn: JaxprEqn, live: set) -> JaxprEqn:

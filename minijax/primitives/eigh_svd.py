@@ -121,9 +121,6 @@ qr_p = factorization(
 
 # ── eigh ─────────────────────────────────────────────────────────────────────────────────────
 
-def _eigh_impl(x: np.ndarray, *, lower: bool) -> list[np.ndarray]:
-    values, vectors = by_lapack("eigh_lo" if lower else "eigh_up", x)
-    return [vectors, values]
 
 
 def _eigh_tangents(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]:
@@ -150,7 +147,7 @@ def _factor_eigh(b: Any, lapack: Callable, matrix: Any, vectors: Any, values: An
 
 eigh_p = factorization(
     "eigh",
-    impl=_eigh_impl,
+    impl=lambda x, lower: list(by_lapack("eigh_lo" if lower else "eigh_up", x)[::-1]),
     square=True,
     jvp=factored(_eigh_tangents),
     library=of_each_matrix(_factor_eigh),

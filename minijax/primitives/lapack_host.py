@@ -90,9 +90,6 @@ def _eig(x: np.ndarray, *, left: bool, right: bool, varies: bool) -> list[np.nda
     return list(results) if left or right else [results]
 
 
-def _eig_types(m: int, n: int, dtype: Any, *, left: bool, right: bool, varies: bool) -> Types:
-    wide = np.result_type(dtype, np.complex64)
-    return [((n,), wide), *[((n, n), wide)] * (left + right)]
 
 
 def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool
@@ -125,7 +122,9 @@ def _eig_tangents(t: Array, values: Array, vectors: Array) -> tuple[Array, Array
 eig_p = on_host(
     "eig",
     _eig,
-    _eig_types,
+    lambda m, n, dtype, left, right, varies: [
+        (shape, np.result_type(dtype, np.complex64))
+        for shape in [(n,), *[(n, n)] * (left + right)]],
     iterates=True,
     jvp=_eig_jvp,
     examples=lambda: examples_of_matrices(

@@ -176,9 +176,6 @@ def _batch_overlap(axis: Axis, args: list, dims: list, shape: Shape, **params: S
     return [out], [0]
 
 
-def _overlap_examples() -> list[Example]:
-    return [Example((windows_impl(*e.args, **e.params),), {"shape": e.args[0].shape, **e.params})
-            for e in _WINDOWS() if np.prod(e.params["window_dimensions"]) > 1]
 
 
 overlap_p = Primitive(
@@ -190,7 +187,9 @@ overlap_p = Primitive(
     batch=_batch_overlap, may_produce_nan=True, complex_loop=LEFT_TO_NUMPY,
     sharding=layout("overlapped"),
     element=_overlap_element,
-    examples=_overlap_examples)
+    examples=lambda: [
+        Example((windows_impl(*e.args, **e.params),), {"shape": e.args[0].shape, **e.params})
+        for e in _WINDOWS() if np.prod(e.params["window_dimensions"]) > 1])
 
 
 def windows_of(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, **params: Shape

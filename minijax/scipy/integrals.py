@@ -157,11 +157,7 @@ def exp1(x: ArrayLike) -> Array:
     return expn(1, x)
 
 
-def _expn_by_x(t: Any, out: Any, n: Any, x: Any) -> Any:
-    return -t * expn(n - 1, x)
-
-
-@promote_to_real(None, _expn_by_x)
+@promote_to_real(None, lambda t, out, n, x: -t * expn(n - 1, x))
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integral of whole order n: the integral of ``exp(-x t) / tⁿ`` from 1 on.
 

@@ -34,13 +34,9 @@ def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
     """Evaluate a program by the `impl` of its primitives; a check may compile it instead."""
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
-    outs = core.base_trace.wrap(
-        "interpret", _interpret)(closed, args, lambda: run_program(closed, "f", args))
-    return [x._buffer for x in outs]
-
-
-def _interpret(closed: ClosedJaxpr, args: Sequence[ArrayImpl], _: Callable) -> list[ArrayImpl]:
-    return core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
+    run = core.base_trace.wrap("interpret", lambda closed, args, _: core.run_with(
+        core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args))
+    return [x._buffer for x in run(closed, args, lambda: run_program(closed, "f", args))]
 
 
 def executable(closed: ClosedJaxpr, name: str = "f", device: Device = CPU, loops: Any = None

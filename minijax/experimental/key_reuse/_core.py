@@ -181,7 +181,8 @@ def jaxpr_type_signature(jaxpr: Jaxpr) -> KeyReuseSignature:
     for eqn in jaxpr.eqns:
         if eqn.primitive is assert_consumed_value_p:
             _check_consumed(eqn, state.consumed(eqn.invars[0]))
-        signature = _of_equation(eqn)
+        signature = key_reuse_signatures.get(eqn.primitive, _of_unknown)
+        signature = signature if isinstance(signature, KeyReuseSignature) else signature(eqn)
         for sink in signature.sinks:
             if state.consume(eqn.invars[sink.idx], sink.mask):
                 raise KeyReuseError(f"In {eqn.primitive}, argument {sink.idx} is already consumed."
@@ -209,9 +210,6 @@ def _of_state(jaxpr: Jaxpr, state: _Keys) -> KeyReuseSignature:
 
 # ── Equations ────────────────────────────────────────────────────────────────────────────────
 
-def _of_equation(eqn: JaxprEqn) -> KeyReuseSignature:
-    signature = key_reuse_signatures.get(eqn.primitive, _of_unknown)
-    return signature if isinstance(signature, KeyReuseSignature) else signature(eqn)
 
 
 def _of_unknown(eqn: JaxprEqn) -> KeyReuseSignature:
@@ -251,9 +249,6 @@ def _of_concatenate(eqn: JaxprEqn) -> KeyReuseSignature:
     return KeyReuseSignature(*map(Sink, range(len(eqn.invars))), Source(0))
 
 
-def _of_checkpoint(eqn: JaxprEqn) -> KeyReuseSignature:
-    """What a backward pass computes again consumes no key a second time."""
-    return KeyReuseSignature() if eqn.params["differentiated"] else _of_unknown(eqn)
 
 
 def _of_cond(eqn: JaxprEqn) -> KeyReuseSignature:
@@ -324,7 +319,10 @@ key_reuse_signatures: Mapping[Primitive, Signature] = {
                      lax.transpose_p), _PASSED_ON),
     lax.dynamic_update_slice_p: _PLACED,
     lax.scatter_p: KeyReuseSignature(Sink(2), Forward(0, 0)),
-    lax.slice_p: _of_slice, lax.concatenate_p: _of_concatenate, checkpoint_p: _of_checkpoint,
+    lax.slice_p: _of_slice, lax.concatenate_p: _of_concatenate,
+    # what a backward pass computes again consumes no key a second time
+    checkpoint_p: lambda eqn: (
+        KeyReuseSignature() if eqn.params["differentiated"] else _of_unknown(eqn)),
     lax.cond_p: _of_cond, lax.scan_p: _of_scan, lax.while_p: _of_while,
 }
 

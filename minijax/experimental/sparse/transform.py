@@ -232,8 +232,6 @@ def _method_of_arrays(name: str, doc: str) -> Callable:
     return method
 
 
-def _iterated(self: BCOO) -> Any:
-    return iter([self[i] for i in range(self.shape[0])])  # type: ignore[index]
 
 
 _ALONE: dict[str, Callable] = {
@@ -252,7 +250,7 @@ _METHODS: dict[str, Callable] = {
         "__pow__": "`x ** n`, for a number."}.items()},
     **{name: getattr(bcoo, f"bcoo_{name}")
        for name in ("sort_indices", "sum_duplicates", "todense", "update_layout")},
-    "__iter__": _iterated,
+    "__iter__": lambda self: iter([self[i] for i in range(self.shape[0])]),
     **{f"__{name}__": sparsify(f) for name, f in {**_ALONE, **_EITHER_SIDE}.items()},
     **{f"__r{name}__": sparsify(_swapped(f)) for name, f in _EITHER_SIDE.items()}}
 for _name, _method in _METHODS.items():
