@@ -20,8 +20,7 @@ from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
 from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction, listed,
-                                                   pcast_advice, share_consts,
-                                                   type_differences)
+                                                   pcast_advice, share_consts, type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import batch_jaxpr

@@ -16,9 +16,8 @@ import numpy as np
 from minijax.util import caches
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import ShapedArray
-from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction,
-                                                   is_internal, listed, pcast_advice,
-                                                   type_differences)
+from minijax.control_flow.traced_functions import (
+    Operands, TraceRequest, TracedFunction, is_internal, listed, pcast_advice, type_differences)
 from minijax.transforms.compiled import called
 from minijax.transforms.jit import jit
 from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,

@@ -25,10 +25,9 @@ from minijax.primitives.comparison import select
 from minijax.primitives.convert import converted
 from minijax.primitives.gather_scatter import gather, scatter, scatter_add
 from minijax.primitives.slots import extremum_identity
-from minijax.primitives.windowed_reductions import (dilate_dim, padtype_to_pads,
-                                                    reduce_window_max_p, reduce_window_min_p,
-                                                    reduce_window_shape_tuple, reduce_window_sum_p,
-                                                    windows_of)
+from minijax.primitives.windowed_reductions import (
+    dilate_dim, padtype_to_pads, reduce_window_max_p, reduce_window_min_p,
+    reduce_window_shape_tuple, reduce_window_sum_p, windows_of)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers, window_sizes)
 from minijax.core.tracing import FlatFunction, is_tracer, stage

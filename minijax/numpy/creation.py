@@ -19,11 +19,10 @@ from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import sharding_like
 from minijax.numpy import interchange
-from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
-                                     broadcast_arrays_to_one_shape, broadcast_to_shape,
-                                     check_arraylike, check_promotion, convert,
-                                     promote_dtypes_inexact, promote_shapes, public,
-                                     shape_of_argument, static_index, static_value)
+from minijax.numpy.arguments import (
+    ArrayLike, Inexact, Template, as_array, broadcast_arrays_to_one_shape, broadcast_to_shape,
+    check_arraylike, check_promotion, convert, promote_dtypes_inexact, promote_shapes, public,
+    shape_of_argument, static_index, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import keys_of

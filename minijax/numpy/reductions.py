@@ -16,11 +16,10 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.transforms.arguments import bound
-from minijax.numpy.arguments import (ArrayLike, Axes, array_and_axis, as_array, broadcast_along,
-                                     broadcast_to_shape, canonical_axes, canonical_axis,
-                                     check_arraylike, check_axis_index, choose, convert, documented,
-                                     initial_value, promote_dtypes_inexact, public, static_axes,
-                                     with_arrays)
+from minijax.numpy.arguments import (
+    ArrayLike, Axes, array_and_axis, as_array, broadcast_along, broadcast_to_shape, canonical_axes,
+    canonical_axis, check_arraylike, check_axis_index, choose, convert, documented, initial_value,
+    promote_dtypes_inexact, public, static_axes, with_arrays)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import refuse, replaced

@@ -17,10 +17,9 @@ from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Axes, array_and_axis, as_arrays,
-                                     broadcast_along, canonical_axes, canonical_axis,
-                                     check_promotion, choose, convert, promote_dtypes_inexact,
-                                     public, static_axes)
+from minijax.numpy.arguments import (
+    Alike, ArrayLike, Axes, array_and_axis, as_arrays, broadcast_along, canonical_axes,
+    canonical_axis, check_promotion, choose, convert, promote_dtypes_inexact, public, static_axes)
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import refuse, without
 

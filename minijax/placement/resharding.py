@@ -17,9 +17,8 @@ from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.util import lazily, source_info
 from minijax.placement.devices import Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
-from minijax.placement.named_sharding import (Format, Index, NamedSharding, Sharding,
-                                              SingleDeviceSharding, full, is_sharded,
-                                              with_full_spec)
+from minijax.placement.named_sharding import (
+    Format, Index, NamedSharding, Sharding, SingleDeviceSharding, full, is_sharded, with_full_spec)
 from minijax.primitives import ad_util
 
 
