@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import core
-from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
+from minijax.core import Axis, Example, Outs, Params, ShapedArray, Undefined, Zero
 from minijax.util import lazily
 from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import refuse_io, run_for_active, select_along_batch
@@ -26,7 +26,6 @@ from minijax.core.transpose import backward_pass
 from minijax.core.vmap import batch_jaxpr, with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
-from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import add_cotangents, batch_to, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p

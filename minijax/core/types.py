@@ -19,6 +19,7 @@ from minijax import dtypes
 from minijax.util import lazily
 
 Params = dict[str, Any]
+Outs = tuple[list, list]  # a rule's outputs, and the tangent or the batch axis of each
 
 
 class ShapedArray:

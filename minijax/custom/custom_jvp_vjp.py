@@ -16,8 +16,8 @@ import numpy as np
 
 from minijax.util import context, source_info, tracebacks
 from minijax import config, core, dtypes, errors, tree_util
-from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitive, ShapedArray,
-                          Undefined, Zero, cannot)
+from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Outs, Params, Primitive,
+                          ShapedArray, Undefined, Zero, cannot)
 from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import has_refs
 from minijax.transforms.prepared import PARTS, repeated
@@ -27,7 +27,6 @@ from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
 from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
-from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import batch_to, instantiate, public_tangent, reduce_sum_p
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim

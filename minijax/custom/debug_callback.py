@@ -15,10 +15,9 @@ import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.util import lazily, source_info
-from minijax.core import Axis, Effect, ForPrimitive, Primitive, cannot
+from minijax.core import Axis, Effect, ForPrimitive, Outs, Primitive, cannot
 from minijax.control_flow.program_rules import batch_axes_first
 from minijax.core.jaxpr import merge_lists, partition_list
-from minijax.primitives.axes import Outs
 from minijax.primitives import families
 from minijax.primitives.joining import stack
 from minijax.primitives.slicing import index_leading

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, tree_util
-from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray
+from minijax.core import Axis, Effect, ForPrimitive, Outs, Primitive, ShapedArray
 from minijax.custom.debug_callback import (HostCallback, batch_unrolled, callback_primitive, logger)
 from minijax.control_flow.loops import scan
 from minijax.control_flow.program_rules import batch_axes_first, refusing
 from minijax.primitives.ad_util import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list
-from minijax.primitives.axes import Outs
 from minijax.util.callback_errors import raised_by_callback
 
 METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all",

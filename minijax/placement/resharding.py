@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, errors, tree_util
-from minijax.core import Array, ArrayImpl, Example, Params, Primitive
+from minijax.core import Array, ArrayImpl, Example, Outs, Params, Primitive
 from minijax.util import lazily, source_info
 from minijax.placement.devices import Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
@@ -43,7 +43,7 @@ def moving(kind: type[Primitive], name: str, back: Callable[..., dict], **slots:
       kind: its class, which evaluates it.
       back: from its parameters to those of the move of a cotangent.
     """
-    def batch(axis: Any, args: list, dims: list, **places: Any) -> tuple[list, list]:
+    def batch(axis: Any, args: list, dims: list, **places: Any) -> Outs:
         new = {key: place if None in (place, dims[0]) else place.with_axis(dims[0])
                for key, place in places.items()}
         return [primitive.bind(*args, **new)], dims

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes
-from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, ShapedArray, Undefined,
-                          Zero)
+from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Outs, Primitive, ShapedArray,
+                          Undefined, Zero)
 from minijax.primitives import summation
-from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, batch_dim_without, batched_axes,
+from minijax.primitives.axes import (Axes, Dim, Index, Shape, batch_dim_without, batched_axes,
                                      check_sizes, expand_index, inverse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,

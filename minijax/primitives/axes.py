@@ -16,7 +16,6 @@ Dim = int | None  # where a batch axis is; None: the same value for the whole ba
 Index = tuple[Any, ...]
 Shape = tuple[int, ...]
 Axes = tuple[int, ...]
-Outs = tuple[list, list]  # a rule's outputs, and the tangent or the batch axis of each
 LARGEST = np.iinfo(np.int64).max
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined, cannot
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, Undefined, cannot
 from minijax.primitives import axes, comparison
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, reduce_sum_p, transposed, zeros
@@ -143,7 +143,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
       The primitive, and a function of a leaf and axes that applies it: over numbered axes of the
       array, then over named ones; or over the examples of a group.
     """
-    def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> tuple[list, list]:
+    def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> Outs:
         [x], [dim] = args, dims
         if axis.name != axis_name:  # the vmap of another axis leaves the reduction as it is
             return [p.bind(x, axis_name=axis_name)], [dim]
@@ -269,7 +269,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 @core.ForPrimitive
 def _gather_batch(p: Primitive, axis: Axis, args: list, dims: list, *, axis_name: Any,
-                  all_gather_dimension: int, axis_size: int) -> tuple[list, list]:
+                  all_gather_dimension: int, axis_size: int) -> Outs:
     [x], [dim], new = args, dims, all_gather_dimension
     if axis.name == axis_name:
         return [batch_to(x, dim, new, axis.size)], [None]
@@ -395,8 +395,7 @@ def _one_name(axis_name: Any) -> Any:
     return names[0]
 
 
-def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: tuple
-                   ) -> tuple[list, list]:
+def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: tuple) -> Outs:
     [x], [dim] = args, dims
     if axis.name != axis_name:
         return [ppermute_p.bind(x, axis_name=axis_name, perm=perm)], [dim]
@@ -526,7 +525,7 @@ def _exchange_type(x: ShapedArray, *, split_axis: int, concat_axis: int) -> Shap
 
 
 def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split_axis: int,
-                    concat_axis: int) -> tuple[list, list]:
+                    concat_axis: int) -> Outs:
     x = batch_to(args[0], dims[0], 0, axis.size)
     if axis.name != axis_name:
         return [all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, as_value
+from minijax.core import Array, Outs, as_value
 from minijax.primitives import comparison, joining, linalg
 from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
@@ -206,8 +206,7 @@ def _svd_impl(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[n
     return [values, left, right]
 
 
-def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: bool
-             ) -> tuple[list, list]:
+def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: bool) -> Outs:
     """The derivative of singular values needs their vectors, which are computed in any case."""
     [x] = primals
     if compute_uv and full_matrices and x.shape[-1] != x.shape[-2]:

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax import core
-from minijax.core import (Array, ArrayImpl, Effect, ForPrimitive, Params, Primitive, ShapedArray,
-                          Zero, cannot)
+from minijax.core import (Array, ArrayImpl, Effect, ForPrimitive, Outs, Params, Primitive,
+                          ShapedArray, Zero, cannot)
 from minijax.util.lazily import later
-from minijax.primitives.axes import Outs
 from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_to
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy

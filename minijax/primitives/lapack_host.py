@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Primitive, as_value, cannot
+from minijax.core import Array, Outs, Primitive, as_value, cannot
 from minijax.primitives.algebra import complex, conj, imag, real
 from minijax.primitives.comparison import select
 from minijax.primitives.convert import convert_element_type
@@ -92,8 +92,7 @@ def _eig(x: np.ndarray, *, left: bool, right: bool, varies: bool) -> list[np.nda
 
 
 
-def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool
-             ) -> tuple[list, list]:
+def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool) -> Outs:
     """Giles, *Collected matrix derivative results* (2008), section 3.1."""
     if (left or right) and not varies:
         raise NotImplementedError(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, ForPrimitive, Primitive, ShapedArray
+from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray
 from minijax.primitives import analytic, comparison, rounding, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
@@ -211,7 +211,7 @@ def _by_prefixes(step: Primitive) -> ForPrimitive:
 def _of_duals(combined: Callable[[Dual, Dual], Dual]) -> ForPrimitive:
     """The derivative as the same cumulative reduction of pairs of values and tangents."""
     @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
         out = p.bind(*primals, **params)
         _, tangent = prefixes(combined, (*primals, *tangents), **params)
         return [out], [tangent]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, ForPrimitive, Primitive, ShapedArray, Zero, cannot,
+from minijax.core import (Array, Axis, ForPrimitive, Outs, Primitive, ShapedArray, Zero, cannot,
                           dtype_name, has_key_dtype)
 from minijax.primitives import (ad_util, algebra, comparison, dynamic_slice, families,
                                 gather_scatter, reduce)
-from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced, without
+from minijax.primitives.axes import Axes, canonical_axis, refuse, replaced, without
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims
@@ -56,7 +56,7 @@ def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool, num_keys: int) 
 # ── Derivative and batch ─────────────────────────────────────────────────────────────────────
 
 def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
-              num_keys: int) -> tuple[list, list]:
+              num_keys: int) -> Outs:
     """The tangents are permuted as the elements are."""
     indices = broadcasted_iota(np.int32, primals[0].shape, dimension)
     *outs, order = sort_p.bind(*primals, indices, dimension=dimension, is_stable=is_stable,
