@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax import core
-from minijax.core import Axis, Example, Outs, Params, ShapedArray, Undefined, Zero
+from minijax.core import Axis, Example, Outs, Params, ShapedArray, Undefined, Zero, physical_aval
 from minijax.util import lazily
 from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import refuse_io, run_for_active, select_along_batch
@@ -192,7 +191,7 @@ class Scan(Loop):
             return split_list(interpret(self.body, *consts, *carry, *row), self.num_carry)
         carry, rows = scan_in_python(step, init, lambda i: [x[i].copy() for x in xs], self.length,
                                      self.reverse)
-        avals = [core.physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
+        avals = [physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
         columns = zip(*rows, strict=True) if rows else [()] * len(avals)
         return [*carry, *(np.array(column, a.dtype).reshape(self.length, *a.shape)
                           for column, a in zip(columns, avals, strict=True))]

@@ -21,7 +21,6 @@ from minijax.numpy import contractions, diagonals, factorisations, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
                                      check_promotion, choose, convert, indices_along,
                                      promote_dtypes_inexact, promoted, public, static_value)
-from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorization import vectorize
@@ -339,7 +338,7 @@ def cond(x: Any, p: Any = None) -> Array:
     if x.shape[-2] != x.shape[-1]:
         raise ValueError("jnp.linalg.cond: for p != 2 and p != -2, array must be square; "
                          f"got {x.shape=}")
-    return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+    return factorisations.norm(x, p, (-2, -1)) * factorisations.norm(inv(x), p, (-2, -1))
 
 
 def matrix_rank(M: Inexact, rtol: ArrayLike | None = None, *, hermitian: bool = False,

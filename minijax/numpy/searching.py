@@ -16,7 +16,6 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array, stood_for
-from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
@@ -344,7 +343,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
 
 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
-                    mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
+                    mode: str | lax.GatherScatterMode | None = None, fill_value: Any = None, *,
                     wrap_negative_indices: bool | None = None) -> Array:
     """The elements at indices along an axis, row by row.
 
@@ -374,7 +373,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     x, indices = (broadcast_to_shape(each, replaced(rows, axis, each.shape[axis]))
                  for each in (x, indices))
     return gather_scatter.take_along_axis(
-        x, indices, axis, GatherScatterMode.from_any(mode or "fill"), fill_value)
+        x, indices, axis, lax.GatherScatterMode.from_any(mode or "fill"), fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core
-from minijax.core import Array, Axis, Outs, Primitive, ShapedArray
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, as_value, dtype_name
 from minijax.primitives import algebra, comparison, ad_util
 from minijax.primitives.axes import Index, Shape, as_dims, check_sizes, refuse, replaced, with_item
 from minijax.primitives.examples import grid, table
@@ -154,7 +153,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> list[ShapedArray]:
     refuse((x.dtype != value.dtype,
             "pad operand and padding_value must be same dtype: got "
-            f"{core.dtype_name(x.dtype)} and {core.dtype_name(value.dtype)}."))
+            f"{dtype_name(x.dtype)} and {dtype_name(value.dtype)}."))
     refuse(
         (value.ndim != 0,
          f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}"),
@@ -206,8 +205,7 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
         return [pad_p.bind(x, value, padding_config=config)], [dims[0]]
     x = ad_util.batch_to(x, dims[0], 0, axis.size)
     config = ((0, 0, 0), *padding_config)
-    inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
-                        padding_config=config)
+    inside = pad_p.bind(as_value(np.ones(x.shape, bool)), as_value(False), padding_config=config)
     padded = pad_p.bind(x, zero_of(x.dtype), padding_config=config)
     values = ad_util.broadcast_at(value, (0,), padded.shape)
     return [comparison.select_n_p.bind(inside, values, padded)], [0]

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax.util import context, source_info
-from minijax import errors
 from minijax.core import Level, Trace, Tracer, jaxpr
-from minijax.errors import is_internal
+from minijax.errors import TracerLeakError, is_internal
 from minijax.sharp_bits.captured import attributes, closure, defaults
 from minijax.sharp_bits.findings import finding, report
 
@@ -70,7 +69,7 @@ def _check(ref: weakref.ref[Level]) -> None:
     shown = [leak.text for leak in leaks[:MOST_SHOWN]]
     if len(leaks) > MOST_SHOWN:
         shown.append(f"… and {len(leaks) - MOST_SHOWN} more")
-    error = errors.TracerLeakError(leaks[0].trace_name, shown)
+    error = TracerLeakError(leaks[0].trace_name, shown)
     function = level.debug_info.func_name if level.debug_info else "the function"
     message = f"`{function}` has ended, and a tracer of it is left: {leaks[0].text}"
     report(finding("check_tracer_leaks", message, FIX, leaks[0].source), error)

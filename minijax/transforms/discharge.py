@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax import core, tree_util
-from minijax.core import Array
 from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.util import source_info
@@ -75,7 +74,7 @@ def has_refs(tree: Any) -> bool:
 # ── Programs that use references from outside ────────────────────────────────────────────────
 
 @contextlib.contextmanager
-def _holding(refs: Sequence[Ref], values: Sequence[Array]) -> Iterator[None]:
+def _holding(refs: Sequence[Ref], values: Sequence[core.Array]) -> Iterator[None]:
     """Set the references to values of the current trace, and restore their own afterwards."""
     before = [(ref._value, ref._home) for ref in refs]
     for ref, value in zip(refs, values, strict=True):
@@ -89,7 +88,7 @@ def _holding(refs: Sequence[Ref], values: Sequence[Array]) -> Iterator[None]:
 
 def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, list]]:
     """A function from the references' values and its arguments to its result and the new values."""
-    def pure(values: Sequence[Array], *args: Any, **kwargs: Any) -> tuple[Any, list]:
+    def pure(values: Sequence[core.Array], *args: Any, **kwargs: Any) -> tuple[Any, list]:
         with _holding(refs, values):
             return fun(*args, **kwargs), [ref.read() for ref in refs]
     pure.gives_more = True  # type: ignore[attr-defined]  # than the user's function: errors ask
@@ -98,7 +97,7 @@ def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, l
 
 def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
     """The same function, with the references' values as a keyword; it must not write to them."""
-    def pure(*args: Any, values_of_references: Sequence[Array], **kwargs: Any) -> Any:
+    def pure(*args: Any, values_of_references: Sequence[core.Array], **kwargs: Any) -> Any:
         with _holding(refs, values_of_references):
             result = fun(*args, **kwargs)
             if any(ref.read() is not x for ref, x in zip(refs, values_of_references, strict=True)):

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from minijax import core, lax
-from minijax.core import Effect, Primitive
 from minijax.core.jaxpr import Jaxpr, JaxprEqn, Literal, subjaxprs
 from minijax.custom.checkpoint import checkpoint_p
 from minijax.custom.debug_callback import debug_callback_p
@@ -102,11 +101,11 @@ class KeyReuseSignature:
 
 # ── Keys in tests: consumed, and compared with what is expected ──────────────────────────────
 
-class _KeyEffect(Effect):
+class _KeyEffect(core.Effect):
     """Keeps the equation in its program."""
 
 
-def _marker(name: str, **rules: Any) -> Primitive:
+def _marker(name: str, **rules: Any) -> core.Primitive:
     """A primitive that returns its keys."""
     effects = frozenset([_KeyEffect()])
     return keys.key_operation(
@@ -298,7 +297,7 @@ def _of_while(eqn: JaxprEqn) -> KeyReuseSignature:
     return _shifted(body, num_test)
 
 
-def _of_keys(primitive: Primitive, makes_keys: bool) -> KeyReuseSignature:
+def _of_keys(primitive: core.Primitive, makes_keys: bool) -> KeyReuseSignature:
     return KeyReuseSignature(*[Sink(0)] * primitive.consumes_key, *[Source(0)] * makes_keys)
 
 
@@ -307,7 +306,7 @@ _PLACED = KeyReuseSignature(Sink(1), Forward(0, 0))
 Signature = KeyReuseSignature | Callable[[JaxprEqn], KeyReuseSignature]
 
 # By primitive: its signature, or a function of its equation.  Others: `_of_unknown`.
-key_reuse_signatures: Mapping[Primitive, Signature] = {
+key_reuse_signatures: Mapping[core.Primitive, Signature] = {
     consume_p: KeyReuseSignature(Sink(0), Forward(0, 0)),
     assert_consumed_value_p: _PASSED_ON,
     **{p: _of_keys(p, True) for p in (keys.random_clone_p, keys.random_fold_in_p,

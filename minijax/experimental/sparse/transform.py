@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from minijax import core, numpy as jnp, tree_util
-from minijax.core import Primitive
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, subjaxprs
 from minijax.experimental.sparse import bcoo, products
 from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
@@ -89,7 +88,7 @@ def _of_sparse(eqn: JaxprEqn, values: list) -> list[Any]:
 _CALLS = ("jit", "custom_jvp_call", "custom_vjp_call", "checkpoint")
 
 
-def _elementwise(p: Primitive, values: list, params: dict) -> Any:
+def _elementwise(p: core.Primitive, values: list, params: dict) -> Any:
     """An operation of one sparse array, and of scalars, that keeps zeros."""
     [sparse, *more] = filter(_is_sparse, values)
     scalars = [x for x in values if not _is_sparse(x)]
