@@ -14,7 +14,7 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Outs, Primitive,
                           Undefined, Zero)
 from minijax.primitives import summation
 from minijax.primitives.axes import (Axes, Dim, Index, Shape, batch_dim_without, batched_axes,
-                                     check_sizes, expand_index, inverse, with_item, without)
+                                     check_sizes, expand_index, inverse, refuse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
                                       check_reducible, computed_in, extremum_identity, in_numpy,
@@ -290,11 +290,9 @@ def check_axes(x: ShapedArray, axes: Axes) -> None:
     Raises:
       ValueError: naming the axes.
     """
-    if len(axes) != len(set(axes)):
-        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
-    if not all(0 <= d < x.ndim for d in axes):
-        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for "
-                         f"{x.str_long()}.")
+    refuse((len(axes) != len(set(axes)), f"duplicate value in 'axes' of reduction: {axes}"),
+           (not all(0 <= d < x.ndim for d in axes), f"reduction axes {axes} contains out-of-bounds "
+            f"indices for {x.str_long()}."), error=ValueError)
 
 
 # ── transpose ────────────────────────────────────────────────────────────────────────────────
@@ -394,11 +392,10 @@ broadcast_in_dim_p = rearrangement(
 # ── reshape ──────────────────────────────────────────────────────────────────────────────────
 
 def _reshape_shape(x: ShapedArray, new_sizes: Shape, dimensions: None) -> Shape:
-    if any(n < 0 for n in new_sizes):
-        raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
-    if np.prod(new_sizes, dtype=int) != x.size:
-        raise TypeError("reshape total size must be unchanged, got new_sizes "
-                        f"{new_sizes} for shape {x.shape}.")
+    refuse((any(n < 0 for n in new_sizes),
+            f"reshape new_sizes must all be positive, got {new_sizes}."),
+           (np.prod(new_sizes, dtype=int) != x.size, "reshape total size must be unchanged, got "
+            f"new_sizes {new_sizes} for shape {x.shape}."))
     return tuple(new_sizes)
 
 

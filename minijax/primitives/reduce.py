@@ -16,7 +16,7 @@ from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray
 from minijax.primitives import analytic, comparison, rounding, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
-from minijax.primitives.axes import Axes, replaced
+from minijax.primitives.axes import Axes, refuse, replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import (batch_along, constant, each_part, filled, linear,
                                         reduce_sum_p, reduction, reshaped, transposed)
@@ -181,10 +181,8 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
 
 def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
     def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> list[ShapedArray]:
-        if axis < 0:
-            raise ValueError("XLA operations do not allow negative axes")
-        if axis >= x.ndim:
-            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
+        refuse((axis < 0, "XLA operations do not allow negative axes"), (axis >= x.ndim, (
+            f"axis {axis} is out of bounds for array of shape {x.shape}")), error=ValueError)
         check_reducible(name, x, accepts)
         return [x]
 

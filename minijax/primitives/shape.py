@@ -148,11 +148,9 @@ def reshape(operand: Any, new_sizes: Sequence[int],
 
 def _squeeze_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     shape = x.shape
-    if len(set(dimensions)) != len(dimensions):
-        raise ValueError(f"dimensions are not unique: {dimensions}")
-    if any(shape[d] != 1 for d in dimensions):
-        raise ValueError("cannot select an axis to squeeze out which has size not equal to one, "
-                         f"got {shape=} and {dimensions=}")
+    refuse((len(set(dimensions)) != len(dimensions), f"dimensions are not unique: {dimensions}"),
+           (any(shape[d] != 1 for d in dimensions), "cannot select an axis to squeeze out which "
+            f"has size not equal to one, got {shape=} and {dimensions=}"), error=ValueError)
     return without(shape, dimensions)
 
 
