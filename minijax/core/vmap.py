@@ -102,10 +102,9 @@ def with_axis(aval: ShapedArray, dim: Dim, size: int, name: Any = None) -> Shape
     return aval.update(shape=shape, vma=aval.vma - {name})
 
 
-def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
-              args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
-              level: Level | None = None, on_devices: bool = False, vma_trace: Any = None
-              ) -> tuple[list[Array], list[Dim]]:
+def vmap_flat(fun: Callable[..., Sequence], axis_size: int, axis_name: Any, args: Sequence[Array],
+              dims: Sequence[Dim], debug_info: DebugInfo | None = None, level: Level | None = None,
+              on_devices: bool = False, vma_trace: Any = None) -> tuple[list[Array], list[Dim]]:
     """Batched outputs and their batch dimensions, for a function of flat arguments.
 
     A custom rule re-enters its transformation: with the same `level`, so that what the rule's

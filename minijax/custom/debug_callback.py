@@ -147,8 +147,7 @@ def _call_or_decorate(name: str, call: Callable[..., None], first: Any, args: tu
     return call
 
 
-def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, ordered: bool
-                      ) -> None:
+def _call_with_values(callback: Callable, args: tuple, kwargs: dict, ordered: bool) -> None:
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     is_array = [core.is_array_like(x) for x in leaves]
     fixed, arrays = partition_list(leaves, is_array)

@@ -354,8 +354,7 @@ def _body_then_condition(body: ClosedJaxpr, condition: ClosedJaxpr, count: int) 
     return stage(iteration, [*condition.in_avals[:count], *body.in_avals], body.jaxpr.debug_info)
 
 
-def _loop(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence[Any]
-            ) -> list:
+def _loop(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence) -> list:
     """A loop with another body, which has the first failures in its carry."""
     program, separate = _body_with_failures(body, env.enabled)
     avals = _avals_of(separate.kinds)

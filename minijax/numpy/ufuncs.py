@@ -53,11 +53,10 @@ class ufunc:
       reduce, accumulate, at, reduceat: quicker implementations than a loop over the elements.
     """
 
-    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
-                 nargs: int | None = None, identity: Any = None,
-                 call: Callable[..., Any] | None = None, reduce: Callable[..., Any] | None = None,
-                 accumulate: Callable[..., Any] | None = None, at: Callable[..., Any] | None = None,
-                 reduceat: Callable[..., Any] | None = None) -> None:
+    def __init__(self, func: Callable, /, nin: int, nout: int, *, name: str | None = None,
+                 nargs: int | None = None, identity: Any = None, call: Callable | None = None,
+                 reduce: Callable | None = None, accumulate: Callable | None = None,
+                 at: Callable | None = None, reduceat: Callable | None = None) -> None:
         self.__name__ = self.__qualname__ = str(name or func.__name__)
         self.__doc__, self.__module__ = func.__doc__, ufunc.__module__
         self._parts = _Parts(

@@ -175,8 +175,7 @@ class Recorder(core.EvalTrace):
             return f"[{parts}]" if type(x) is list else f"({parts})"
         return self.constant(x)
 
-    def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-             ) -> Any:
+    def call(self, function: Callable, args: Sequence, kwargs: Params) -> Any:
         """Call a function of buffers, and write it down unless nothing changes."""
         out = function(*_value(args), **{name: _value(x) for name, x in kwargs.items()})
         if _is_same(out, args[0], function in _COPIES):
@@ -310,8 +309,7 @@ def _statements(steps: Sequence[Step]) -> Iterator[str]:
         yield f"{targets}{',' * step.returns_list} = {text}" if targets else f"return {text}"
 
 
-def recorded(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
-             ) -> Callable[..., Any] | None:
+def recorded(fun: Callable, args: tuple, kwargs: Params) -> Callable | None:
     """A program that does what the function does with arguments of these types, if there is one."""
     if device_of(()) is not CPU or config.mesh.value is not None:
         return None

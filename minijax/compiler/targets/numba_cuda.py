@@ -126,8 +126,7 @@ class CudaText(NumbaText):
             elif isinstance(each, Assign | Declare):
                 self.summands.add(each.value)
 
-    def launch(self, name: str, launch: Launch, arguments: Sequence[Any], own: Iterable[Buffer]
-               ) -> str:
+    def launch(self, name: str, launch: Launch, arguments: Sequence, own: Iterable[Buffer]) -> str:
         """The text of a kernel."""
         block, thread = (self.unused(word) for word in ("block", "thread"))
         self.names |= {launch.block: block, launch.thread: thread}
