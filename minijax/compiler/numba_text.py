@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import ShapedArray
+from minijax.core import Avals, ShapedArray
 from minijax.dtypes import BFLOAT16
 from minijax.primitives.infix import infix
 
@@ -64,7 +64,6 @@ class NotInNumba(NotImplementedError):
     """A program has a call or a dtype that Numba programs lack."""
 
 
-Avals = Sequence[ShapedArray]
 
 
 def numba_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax.core import Axis, Example, Outs, Params, ShapedArray, Undefined, Zero, physical_aval
+from minijax.core import (Avals, Axis, Example, Outs, Params, ShapedArray, Undefined, Zero,
+                          physical_aval)
 from minijax.util import lazily
 from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import refuse_io, run_for_active, select_along_batch
@@ -401,8 +402,7 @@ class While(Loop):
         return outs, [0 if b else None for b in carry_b]
 
     def until_all_stop(self, axis: Axis, condition: ClosedJaxpr, batched: Flags,
-                       carry_batched: Flags, avals: Sequence[ShapedArray]
-                       ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+                       carry_batched: Flags, avals: Avals) -> tuple[ClosedJaxpr, ClosedJaxpr]:
         """Condition and body of a batch: loop while any example continues; others keep their carry.
 
         Args:

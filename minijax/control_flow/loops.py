@@ -55,7 +55,7 @@ class Carry(Operands):
             body = TraceRequest(f, (self.types, *others), self.kind).traced()
         return body
 
-    def cast(self, f: Callable, out_avals: Sequence[core.ShapedArray]) -> bool:
+    def cast(self, f: Callable, out_avals: core.Avals) -> bool:
         """Take values as varying along the axes of a mesh along which the body has them vary, if it
         is part of the package: users cast theirs.  Whether any changed.
         """

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.core import Axis, ForPrimitive, Outs, Params, Primitive, ShapedArray, Undefined, Zero
+from minijax.core import (Avals, Axis, ForPrimitive, Outs, Params, Primitive, ShapedArray,
+                          Undefined, Zero)
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import partial_eval_jaxpr
 from minijax.core.transpose import transpose_jaxpr
@@ -97,7 +98,7 @@ def elementwise_or(flags: Any) -> list[bool]:
     return [any(column) for column in zip(*flags, strict=True)]
 
 
-Halves = tuple[ClosedJaxpr, ClosedJaxpr, Sequence[ShapedArray]]
+Halves = tuple[ClosedJaxpr, ClosedJaxpr, Avals]
 
 
 def join_residuals(branches: Sequence[Halves], start: int) -> list[Halves]:
@@ -123,7 +124,7 @@ def join_residuals(branches: Sequence[Halves], start: int) -> list[Halves]:
 
 @cached_on_jaxpr
 def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
-                         slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+                         slot_avals: Avals) -> ClosedJaxpr:
     """A first half with its residuals at these places among those of all branches, else zeros."""
     def run(*args: Any) -> list:
         outs = eval_jaxpr(first.jaxpr, first.consts, *args)
@@ -135,7 +136,7 @@ def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
 
 
 def _taking_residuals(second: ClosedJaxpr, start: int, places: Sequence[int],
-                      slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+                      slot_avals: Avals) -> ClosedJaxpr:
     """A second half that takes the residuals of all branches, and uses its own."""
     before, residuals, after = split_list(range(len(second.in_avals)), start, len(places))
     own = dict(zip(places, residuals, strict=True))

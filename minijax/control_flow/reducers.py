@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Outs, Params, Primitive,
-                          ShapedArray, cannot)
+from minijax.core import (Array, ArrayImpl, Avals, Axis, Example, ForPrimitive, Outs, Params,
+                          Primitive, ShapedArray, cannot)
 from minijax.control_flow.loops import scan, while_loop
 from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
@@ -80,7 +80,7 @@ def _in_windows(*args: Array, jaxpr: ClosedJaxpr, consts: tuple, **sizes: Any) -
     return _reduce_rows(rows, split_half(args)[1], jaxpr)
 
 
-def _check_computation(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) -> None:
+def _check_computation(name: str, operands: Avals, jaxpr: ClosedJaxpr) -> None:
     refuse(
         (len({x.shape for x in operands}) > 1,
          f"{name} expected all operands to have one shape, got {[x.shape for x in operands]}."),

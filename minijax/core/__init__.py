@@ -7,7 +7,7 @@ In JAX: `jax/_src/core.py`, `jax/_src/interpreters/`.
 
 from typing import TYPE_CHECKING
 
-from minijax.core.types import (Effect, Effects, NamedAxisEffect, Outs, Params, Program,
+from minijax.core.types import (Avals, Effect, Effects, NamedAxisEffect, Outs, Params, Program,
                                 ShapedArray, Undefined, Zero, dtype_name, has_key_dtype,
                                 no_effects, physical_aval, programs_in)
 from minijax.core.array import (AbstractArray, Array, ArrayImpl, Typed, alias, array_from_buffer,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minijax.core import Array, Params, Primitive, ShapedArray, Tracer, current_trace, run_with
+from minijax.core import (Array, Avals, Params, Primitive, Tracer, current_trace, run_with)
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
 from minijax.core.dce import without_dead_equations
@@ -70,7 +70,7 @@ class SplitProgram(NamedTuple):
     unknown: ClosedJaxpr
     unknown_out: Sequence[bool]
     needs: Sequence[int | None]
-    residual_avals: Sequence[ShapedArray]
+    residual_avals: Avals
 
     def needed(self, args: Sequence[Any], residuals: Sequence[Any]) -> list[Any]:
         """The leading arguments of the unknown half, from all arguments and the residuals."""

@@ -101,6 +101,7 @@ class ShapedArray:
 
 
 lazily.hold_over_forks(ShapedArray._interning)
+Avals = Sequence[ShapedArray]  # the types of an operation's operands, or of its results
 
 
 def dtype_name(dtype: Any) -> str:

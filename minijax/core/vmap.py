@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.core import (Array, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
+from minijax.core import (Array, Avals, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
                           ShapedArray, Trace, Tracer)
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, subjaxprs
 from minijax.util.source_info import DebugInfo
@@ -78,8 +78,7 @@ class BatchTrace(RuleTrace):
         return outs
 
 
-def refuse_example(primitive: Primitive, avals: Sequence[ShapedArray],
-                   params: dict[str, Any]) -> None:
+def refuse_example(primitive: Primitive, avals: Avals, params: dict[str, Any]) -> None:
     """After a batching rule has failed: raise the type error of one example, if it has one.
 
     The user knows the shapes of one example.

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.util import context, source_info, tracebacks
 from minijax import config, core, dtypes, errors, tree_util
-from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Outs, Params, Primitive,
+from minijax.core import (Array, ArrayImpl, Avals, Axis, ForPrimitive, Outs, Params, Primitive,
                           ShapedArray, Undefined, Zero, cannot)
 from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import has_refs
@@ -127,7 +127,7 @@ def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, jvp: Rule, na
     return outs, out_dims[:len(outs)]  # a rule returns tangents too
 
 
-def _typed_dims(axis: Axis, avals: Sequence[ShapedArray]) -> list[Dim]:
+def _typed_dims(axis: Axis, avals: Avals) -> list[Dim]:
     """Where types say what varies along the axis: the batch dims of values of these types."""
     return [0 if axis.name in aval.vma else None for aval in avals]
 
@@ -280,9 +280,9 @@ class Call(FlatFunction):
     """One call of a custom function.  The rules in a program refer to it: it keeps no tracer."""
 
     fun: arguments.Filled  # a function of the differentiable arguments
-    of_primal: tuple[tree_util.PyTreeDef, Sequence[ShapedArray]] | None = None
+    of_primal: tuple[tree_util.PyTreeDef, Avals] | None = None
 
-    def keep_type(self, avals: Sequence[ShapedArray]) -> None:
+    def keep_type(self, avals: Avals) -> None:
         """Keep the type of the primal result, where it is known before a rule runs."""
         self.of_primal = self.out_tree, avals
 
@@ -384,7 +384,7 @@ class CustomFunction:
         return call.result(call.plain.get(i, x) for i, x in enumerate(outs))
 
 
-def _refuse_captured(call: Call, avals: Sequence[ShapedArray]) -> None:
+def _refuse_captured(call: Call, avals: Avals) -> None:
     """Refuse a function that uses tracers from outside, which the flag `custom_vjp3` forbids."""
     _, captured = convert_tracers(stage(call, avals))
     if captured:
@@ -571,7 +571,7 @@ def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: i
 
 
 def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
-               out_avals: Sequence[ShapedArray], **printed: Any) -> Outs:
+               out_avals: Avals, **printed: Any) -> Outs:
     if not checks_vma(axis) and all(d is None for d in dims):
         printed |= {"bwd": bwd, "num_residuals": num_residuals, "out_avals": out_avals}
         return custom_lin_p.bind(*args, **printed), [None] * len(out_avals)
@@ -746,7 +746,7 @@ def _no_pair(fwd: Callable, fun: Callable, pair: Any, text: str) -> str:
 
 
 def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
-             ct_avals: Sequence[ShapedArray], *values: Any) -> list:
+             ct_avals: Avals, *values: Any) -> list:
     """The rule's cotangents of these types, one for each flat argument; None stands for zeros."""
     residuals = tree_util.tree_unflatten(res_tree, values[:res_tree.num_leaves])
     cts = _call_user_rule(bwd, *call.fun.fixed, residuals,

@@ -8,14 +8,14 @@ import functools
 import logging
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.util import lazily, source_info
-from minijax.core import Axis, Effect, ForPrimitive, Outs, Primitive, cannot
+from minijax.core import Avals, Axis, Effect, ForPrimitive, Outs, Primitive, cannot
 from minijax.control_flow.program_rules import batch_axes_first
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives import families
@@ -153,7 +153,7 @@ def _call_with_values(callback: Callable, args: tuple, kwargs: dict, ordered: bo
     fixed, arrays = partition_list(leaves, is_array)
     avals = list(map(core.get_aval, arrays))
 
-    def call_with(avals: Sequence[core.ShapedArray]) -> Callable[..., None]:
+    def call_with(avals: Avals) -> Callable[..., None]:
         def call(*buffers: np.ndarray) -> None:
             values = list(map(core.array_from_buffer, buffers, avals))
             args, kwargs = tree_util.tree_unflatten(tree, merge_lists((fixed, values), is_array))

@@ -93,10 +93,8 @@ def _over_trees(init: Callable, update: Callable, get_params: Callable) -> Optim
                                 f"{after}.")
         return new
 
-    def params_of_tree(state: OptimizerState) -> Params:
-        return state.tree_def.unflatten([get_params(s) for s in _states(state)])
-
-    return Optimizer(init_tree, update_tree, params_of_tree)
+    return Optimizer(init_tree, update_tree, lambda state: state.tree_def.unflatten(
+        [get_params(s) for s in _states(state)]))
 
 
 def _packed(states: Sequence[State], tree: tree_util.PyTreeDef) -> OptimizerState:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core
-from minijax.core import Array, ArrayImpl, Primitive, ShapedArray
+from minijax.core import Array, ArrayImpl, Avals, Primitive
 from minijax.core.dce import without_dead_equations
 from minijax.core.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var, subjaxprs)
 from minijax.core.tracing import stage, stage_with_aux
@@ -320,8 +320,7 @@ def is_table(eqn: JaxprEqn, values: Sequence[Array]) -> bool:
 
 # ── Constraints ──────────────────────────────────────────────────────────────────────────────
 
-def constrained(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray], *, sharding: Any
-                ) -> OnBlocks:
+def constrained(ins: Avals, outs: Avals, *, sharding: Any) -> OnBlocks:
     """The rule of a sharding constraint: the layout that it names."""
     def rule(ranks: Partitioner, p: Primitive, blocks: list[Block], *, sharding: Any) -> list:
         [x], spec = blocks, sharding.spec

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Axis, Outs, Primitive, ShapedArray
+from minijax.core import Array, Avals, Axis, Outs, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
 from minijax.primitives.axes import (Dim, Shape, as_int64, canonical_shape, refuse, replaced,
                                      with_item)
@@ -47,7 +47,7 @@ def _emit_inside(s: Any, starts: Sequence[Any], shape: Shape, sizes: Shape) -> C
     return lambda index: tuple(s.add(start, i) for start, i in zip(places, index, strict=True))
 
 
-def check_starts(fun: str, starts: Sequence[ShapedArray], colon: str) -> None:
+def check_starts(fun: str, starts: Avals, colon: str) -> None:
     """Refuse start indices that are not integer scalars of one type.
 
     Raises:

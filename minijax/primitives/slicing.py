@@ -77,9 +77,6 @@ def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit
                          strides=None if strides is None else with_item(strides, dim, 1))], [dim]
 
 
-def _slice_element(s: Any, index: Index, x: Any, **bounds: Any) -> Any:
-    return x(tuple(s.add(s.mul(i, taken.step), taken.start)
-                   for i, taken in zip(index, _indices_along_axes(**bounds), strict=True)))
 
 
 slice_p = ad_util.rearrangement(
@@ -89,7 +86,9 @@ slice_p = ad_util.rearrangement(
     shape=_slice_shape,
     transpose=_transpose_slice,
     batch=_batch_slice, sharding=layout("slice"),
-    source=_slice_element,
+    source=lambda s, index, x, **bounds: x(tuple(
+        s.add(s.mul(i, taken.step), taken.start)
+        for i, taken in zip(index, _indices_along_axes(**bounds), strict=True))),
     examples=table(
         "start_indices limit_indices strides", (grid(5), (1,), (4,), None),
         (grid(5, 4), (0, 1), (5, 4), (2, 3)), (grid(3), (3,), (3,), (2,)),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import ShapedArray, cannot, dtype_name
+from minijax.core import Avals, ShapedArray, cannot, dtype_name
 from minijax.dtypes import computed_in, is_narrow
 from minijax.util.lazily import later
 
@@ -128,8 +128,7 @@ def in_pairs(name: str) -> Callable[..., Any]:
 
 # ── abstract_eval: the type of the result ────────────────────────────────────────────────────
 
-def check_dtypes(name: str, avals: Sequence[ShapedArray], accepts: Sequence[tuple],
-                 same: bool = True) -> None:
+def check_dtypes(name: str, avals: Avals, accepts: Sequence[tuple], same: bool = True) -> None:
     """Refuse dtypes that an operation does not accept.
 
     Raises:
@@ -215,7 +214,7 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
                         f"{', '.join(map(str, ranked))}.") from None
 
 
-def all_weak(avals: Sequence[ShapedArray]) -> bool:
+def all_weak(avals: Avals) -> bool:
     return all(aval.weak_type for aval in avals)
 
 

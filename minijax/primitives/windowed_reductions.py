@@ -380,9 +380,6 @@ def _gather_cotangent(ct: Array, t: Any, x: Array, *, base_dilation: Shape, wind
     return select_and_scatter_add_p.bind(ct, x, **params)
 
 
-def _scatter_cotangent(ct: Array, source: Any, x: Array, **params: Any) -> Array:
-    ones = (1,) * x.ndim
-    return select_and_gather_add_p.bind(ct, x, base_dilation=ones, window_dilation=ones, **params)
 
 
 def _selected_examples(scatter: bool) -> list[Example]:
@@ -413,7 +410,9 @@ select_and_gather_add_p = _selecting(
     _gather_cotangent, lambda: _selected_examples(False))
 
 select_and_scatter_add_p = _selecting(
-    "select_and_scatter_add", _scatter_program, _scatter_type, _scatter_cotangent,
+    "select_and_scatter_add", _scatter_program, _scatter_type,
+    lambda ct, source, x, **params: select_and_gather_add_p.bind(
+        ct, x, base_dilation=(1,) * x.ndim, window_dilation=(1,) * x.ndim, **params),
     lambda: _selected_examples(True))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.util import source_info
-from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, Literal, cached_on_jaxpr, subjaxprs, types_in
 from minijax.util.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, quoted, report
@@ -204,7 +204,7 @@ _SAME_WORDS = ("random_wrap", "random_unwrap")
 
 
 def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
-            out_avals: Sequence[ShapedArray], callers: Use) -> list[Operand]:
+            out_avals: Avals, callers: Use) -> list[Operand]:
     """The outputs of an equation with their keys; records the keys that it consumes."""
     outputs: list[Operand] = []  # further outputs hold no known key
     if any(subjaxprs(params)):

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.util import lazily
-from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
 from minijax.placement.devices import CPU, Device, device_of
 from minijax.control_flow.program_rules import running_one_of
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
@@ -176,7 +176,7 @@ class ProgramPrimitive(Primitive):
             return super().evaluate(args, params)
         return run_program(closed, self.name, args)
 
-    def as_program(self, avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr:
+    def as_program(self, avals: Avals, params: Params) -> ClosedJaxpr:
         """A program of this one equation, kept as long as the first program inside it."""
         key = ("program", self.name, *avals, *params.items())
         return next(subjaxprs(params)).derived(

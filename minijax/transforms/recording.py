@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import config, core, errors, tree_util
-from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
 from minijax.placement.devices import CPU, device_of
 from minijax.transforms.compiled import CallPrimitive, executable, is_annotated
 from minijax.transforms.dispatch import is_plain
@@ -207,7 +207,7 @@ class Recorder(core.EvalTrace):
         return [ArrayImpl(self._contiguous(out, aval), aval)
                 for out, aval in zip(outs, out_avals, strict=True)]
 
-    def _evaluated(self, primitive: Primitive, avals: Sequence[ShapedArray],
+    def _evaluated(self, primitive: Primitive, avals: Avals,
                    buffers: Sequence[Any], params: Params) -> Sequence[Any]:
         """The results of a primitive: by its calls of NumPy, where they can be recorded, or else
         by one call.
@@ -276,8 +276,7 @@ def _carried(run: Callable[..., Any]) -> Callable[..., Any]:
     return run if config.state().around is None else config.carried(run)
 
 
-def _evaluation(primitive: Primitive, avals: Sequence[ShapedArray], params: Params
-                ) -> Callable[..., list]:
+def _evaluation(primitive: Primitive, avals: Avals, params: Params) -> Callable[..., list]:
     """The evaluation of a primitive as a function of buffers."""
     if isinstance(primitive, CallPrimitive) and not is_annotated(params["jaxpr"]):
         return executable(params["jaxpr"], params["name"])
