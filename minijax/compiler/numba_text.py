@@ -200,7 +200,9 @@ class Program:
         kernel = self.kernel
         head = (f'"""{kernel.name}, as the loops that minijax compiles: a program for Numba.\n\n'
                 'It needs NumPy and Numba alone. `main` takes and returns NumPy arrays.\n"""')
-        return "\n".join([head, "", self.module(), "", *self.main(in_avals, out_avals)])
+        return "\n".join([head, "", self.module(), "", *self.constants(), (
+            f"\ndef main({', '.join(map(self.printer.named, kernel.inputs))}):"),
+            *self.main(in_avals, out_avals)])
 
     def constants(self) -> Iterable[str]:
         name = self.printer.named
@@ -210,10 +212,8 @@ class Program:
         yield from ["", *constants] if constants else []
 
     def main(self, in_avals: Avals, out_avals: Avals) -> Iterable[str]:
-        """The text of `main`."""
+        """The statements of `main`."""
         kernel, name = self.kernel, self.printer.named
-        yield from self.constants()
-        yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
             yield f"    {name(x)} = {argument_text(x, aval, name(x))}"
         for x in kernel.outputs:

@@ -22,7 +22,7 @@ from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
 from minijax.primitives.ad_util import batch_to
 from minijax.primitives.axes import inverse
-from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.dynamic_slice import with_batch_axis
 from minijax.primitives.named_axes import cast_operands
 from minijax.primitives.shape import reshape, transpose
 from minijax.util.tracebacks import standing_for
@@ -188,9 +188,7 @@ class _Call:
         return outs
 
     def out_of_axis(self, i: int, x: Array, dim: int | None, name: Any, size: int) -> Array:
-        if name in self.specs[i].mesh_axes():
-            return batch_to(x, dim, 0, size)
-        return x if dim is None else dynamic_index_in_dim(x, 0, dim, keepdims=False)
+        return with_batch_axis(x, dim, 0 if name in self.specs[i].mesh_axes() else None, size)
 
     # ── Refusals ─────────────────────────────────────────────────────────────────────────────
 

@@ -102,6 +102,11 @@ def reshaped(x: Array, shape: Shape) -> Array:
     return x if x.shape == shape else reshape_p.bind(x, new_sizes=shape, dimensions=None)
 
 
+def in_blocks(x: Array, axis: int, count: int) -> Array:
+    """`x` with an axis split in two: blocks, and the elements of each."""
+    return reshaped(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1:]))
+
+
 def broadcast_to(x: Array, shape: Shape) -> Array:
     """An operand of an elementwise operation, broadcast to the shape of the result."""
     if x.shape == shape:

@@ -18,7 +18,7 @@ from minijax import core, errors, tree_util
 from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, Undefined, cannot
 from minijax.primitives import axes, comparison
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.ad_util import batch_to, reduce_sum_p, transposed, zeros
+from minijax.primitives.ad_util import batch_to, in_blocks, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.primitives.gather_scatter import index_take
 from minijax.primitives.named_axes import (LINEAR, checks_vma, collective, find_axis, names_of,
@@ -574,7 +574,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
                              f"{'divide' if tiled else 'equal'} x.shape[split_axis], but they are "
                              f"{size} and {leaf.shape[split]} respectively.")
         if tiled:
-            leaf = _in_blocks(leaf, split, size)
+            leaf = in_blocks(leaf, split, size)
         if groups is None:
             out = _exchanged(leaf, names_of(axis_name), split, to)
         else:
@@ -600,9 +600,6 @@ def _exchanged(x: Array, names: Sequence, split: int, to: int) -> Array:
     return transpose(out, axes.with_item(range(1, x.ndim), to, 0))
 
 
-def _in_blocks(x: Array, axis: int, count: int) -> Array:
-    """An axis split in two: blocks, and the elements of each."""
-    return reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1:]))
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
@@ -652,7 +649,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
         if not size:  # there is no part, as there is nobody to have it
             return zeros(total.aval.update(shape=axes.without(total.shape, [axis])))
         if tiled:
-            total = _in_blocks(total, axis, size)
+            total = in_blocks(total, axis, size)
         return dynamic_index_in_dim(total, index, axis, keepdims=False)
     return tree_util.tree_map(part, x)
 

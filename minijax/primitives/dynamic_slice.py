@@ -218,6 +218,13 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     return taken if keepdims else squeeze(taken, (axis,))
 
 
+def with_batch_axis(x: Array, old: Dim, new: Dim, size: int) -> Array:
+    """A batch with its axis at `new`; where that is None, all examples are the same."""
+    if new is not None:
+        return batch_to(x, old, new, size)
+    return x if old is None else dynamic_index_in_dim(x, 0, old, keepdims=False)
+
+
 # ── dynamic_update_slice ─────────────────────────────────────────────────────────────────────
 
 def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> list[ShapedArray]:
