@@ -171,8 +171,8 @@ class _Call:
         outs, dims = core.leaving_no_tracer(vmap_flat)(
             lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
             self.flat.debug_info, on_devices=True, vma_trace=ShardMapTrace if self.check else None)
-        return [self.out_of_axis(i, x, d, name, size)
-                for i, (x, d) in enumerate(zip(outs, dims, strict=True))]
+        return [with_batch_axis(x, d, 0 if name in spec.mesh_axes() else None, size)
+                for x, d, spec in zip(outs, dims, self.specs, strict=True)]
 
     def results(self, values: Sequence[Any]) -> list[Array]:
         outs = self.flat(*(self.static.get(i, x) for i, x in enumerate(values)))
@@ -187,8 +187,6 @@ class _Call:
                 raise self._too_long("out", spec, x, f"{where} has shape {shape}, which")
         return outs
 
-    def out_of_axis(self, i: int, x: Array, dim: int | None, name: Any, size: int) -> Array:
-        return with_batch_axis(x, dim, 0 if name in self.specs[i].mesh_axes() else None, size)
 
     # ── Refusals ─────────────────────────────────────────────────────────────────────────────
 
