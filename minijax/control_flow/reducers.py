@@ -13,14 +13,14 @@ import numpy as np
 
 from minijax import core, tree_util
 from minijax.core import (Array, ArrayImpl, Avals, Axis, Example, ForPrimitive, Outs, Params,
-                          Primitive, ShapedArray, cannot)
+                          Primitive, ShapedArray, cannot, refuse)
 from minijax.control_flow.loops import scan, while_loop
 from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
 from minijax.core.vmap import vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import ad_util, families, reduce as reductions, windowed_reductions
-from minijax.primitives.axes import Shape, as_dims, refuse, without
+from minijax.primitives.axes import Shape, as_dims, without
 from minijax.primitives.comparison import select
 from minijax.primitives.convert import converted
 from minijax.primitives.gather_scatter import gather, scatter, scatter_add

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example
+from minijax.core import Array, Example, refuse
 from minijax.control_flow.loops import scan
 from minijax.transforms.derived import derived
 from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
-from minijax.primitives.axes import refuse
 from minijax.primitives.comparison import select
 from minijax.primitives.ad_util import move_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, identity_like, lower_part, matmul,

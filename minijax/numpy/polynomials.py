@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy import diagonals, equations, factorisations, putting, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, choose, convert,
                                      promote_dtypes_inexact, promoted, public, static_value,
                                      static_int)
 from minijax.numpy.sequences import convolve
 from minijax.numpy.shaping import atleast_1d
-from minijax.primitives.axes import refuse
 
 
 def poly(seq_of_zeros: Inexact) -> Array:

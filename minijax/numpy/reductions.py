@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import core, dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.transforms.arguments import bound
 from minijax.numpy.arguments import (
     ArrayLike, Axes, array_and_axis, as_array, broadcast_along, broadcast_to_shape, canonical_axes,
@@ -22,7 +22,7 @@ from minijax.numpy.arguments import (
     promote_dtypes_inexact, public, static_axes, with_arrays)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
-from minijax.primitives.axes import refuse, replaced
+from minijax.primitives.axes import replaced
 from minijax.primitives.slots import extremum_identity
 
 

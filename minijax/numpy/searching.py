@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax
-from minijax.core import Array, stood_for
+from minijax.core import Array, refuse, stood_for
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
@@ -25,7 +25,7 @@ from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
 from minijax.primitives import gather_scatter
-from minijax.primitives.axes import refuse, replaced
+from minijax.primitives.axes import replaced
 
 _INT = np.dtype("int32")
 

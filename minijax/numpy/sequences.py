@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.transforms.jit import jit
 from minijax.numpy import arithmetic, reductions, sorting
@@ -24,7 +24,7 @@ from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays, broa
                                      check_promotion, choose, convert, promote_dtypes,
                                      promote_dtypes_inexact, promoted, public, static_int)
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import refuse, replaced
+from minijax.primitives.axes import replaced
 from minijax.primitives.convert import converted
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy import arithmetic, logic, reductions, unary
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_to_shape, canonical_axis, check_arraylike, choose,
@@ -25,7 +25,6 @@ from minijax.numpy.shaping import moveaxis
 from minijax.numpy.vectorization import vectorize
 from minijax.transforms.prepared import prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
-from minijax.primitives.axes import refuse
 
 _api_boundary: Callable[[Callable[..., Any]], Callable[..., Any]] = functools.partial(
     api_boundary, is_whole=True)

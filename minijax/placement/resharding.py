@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, errors, tree_util
-from minijax.core import Array, ArrayImpl, Example, Outs, Params, Primitive
+from minijax.core import Array, ArrayImpl, Example, Outs, Params, Primitive, refuse
 from minijax.util import lazily, source_info
 from minijax.placement.devices import Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
 from minijax.placement.named_sharding import (
     Format, Index, NamedSharding, Sharding, SingleDeviceSharding, full, is_sharded, with_full_spec)
 from minijax.primitives import ad_util
-from minijax.primitives.axes import refuse
 
 
 # ── One array ────────────────────────────────────────────────────────────────────────────────

@@ -11,10 +11,10 @@ import numpy as np
 
 from minijax import config, core, dtypes
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Outs, Primitive, ShapedArray,
-                          Undefined, Zero)
+                          Undefined, Zero, refuse)
 from minijax.primitives import summation
 from minijax.primitives.axes import (Axes, Dim, Index, Shape, batch_dim_without, batched_axes,
-                                     check_sizes, expand_index, inverse, refuse, with_item, without)
+                                     check_sizes, expand_index, inverse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
                                       check_reducible, computed_in, extremum_identity, in_numpy,

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, cannot
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, cannot, refuse
 from minijax.primitives import ad_util, algebra, comparison, convert, families
-from minijax.primitives.axes import Shape, canonical_shape, check_sizes, refuse, replaced
+from minijax.primitives.axes import Shape, canonical_shape, check_sizes, replaced
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.joining import concatenate, stack, unstack
 from minijax.primitives.keys import as_words, paired

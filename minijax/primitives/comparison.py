@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Undefined
-from minijax.primitives.axes import refuse
+from minijax.core import (Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray,
+                          Undefined, refuse)
 from minijax.primitives.ad_util import (batch_to, broadcast_at, broadcast_to, each_part,
                                         filled, linear)
 from minijax.primitives.examples import anything, bits, integers, table

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Axis, Example, Outs, Primitive, ShapedArray
+from minijax.core import Array, Axis, Example, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import ad_util, convert, families, slots
-from minijax.primitives.axes import Axes, Index, Shape, as_dims, inverse, refuse, without
+from minijax.primitives.axes import Axes, Index, Shape, as_dims, inverse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Avals, Axis, Outs, Primitive, ShapedArray
+from minijax.core import Array, Avals, Axis, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives.algebra import add_p
-from minijax.primitives.axes import (Dim, Shape, as_int64, canonical_shape, refuse, replaced,
-                                     with_item)
+from minijax.primitives.axes import Dim, Shape, as_int64, canonical_shape, replaced, with_item
 from minijax.primitives.comparison import lt_p, select_n_p
 from minijax.primitives.ad_util import (batch_to, broadcast_at, each_part, linear, repeated,
                                         transposed, zeros)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes
-from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype
+from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype, refuse
 from minijax.primitives import algebra, comparison, convert, families, reduce
-from minijax.primitives.axes import Shape, check_sizes, refuse
+from minijax.primitives.axes import Shape, check_sizes
 from minijax.primitives.ad_util import batch_elementwise, batch_in_front, broadcast_at, filled
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.threefry import threefry2x32

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray
+from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import analytic, comparison, rounding, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
-from minijax.primitives.axes import Axes, refuse, replaced
+from minijax.primitives.axes import Axes, replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import (batch_along, constant, each_part, filled, linear,
                                         reduce_sum_p, reduction, reshaped, transposed)

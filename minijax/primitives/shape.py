@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Primitive, ShapedArray, cannot
+from minijax.core import Array, Primitive, ShapedArray, cannot, refuse
 from minijax.primitives.axes import (Axes, Shape, as_dims, canonical_axis, canonical_shape,
-                                     check_sizes, expand_index, inverse, refuse, without)
+                                     check_sizes, expand_index, inverse, without)
 from minijax.primitives.ad_util import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import grid, table

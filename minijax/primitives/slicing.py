@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, as_value, dtype_name
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, as_value, dtype_name, refuse
 from minijax.primitives import algebra, comparison, ad_util
-from minijax.primitives.axes import Index, Shape, as_dims, check_sizes, refuse, replaced, with_item
+from minijax.primitives.axes import Index, Shape, as_dims, check_sizes, replaced, with_item
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 from minijax.primitives.slots import layout

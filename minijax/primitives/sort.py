@@ -13,10 +13,10 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import (Array, Axis, ForPrimitive, Outs, Primitive, ShapedArray, Zero, cannot,
-                          dtype_name, has_key_dtype)
+                          dtype_name, has_key_dtype, refuse)
 from minijax.primitives import (ad_util, algebra, comparison, dynamic_slice, families,
                                 gather_scatter, reduce)
-from minijax.primitives.axes import Axes, canonical_axis, refuse, replaced, without
+from minijax.primitives.axes import Axes, canonical_axis, replaced, without
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray
+from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import comparison, ad_util, sort
-from minijax.primitives.axes import Axes, Index, Shape, refuse, with_item
+from minijax.primitives.axes import Axes, Index, Shape, with_item
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import as_array, static_value
-from minijax.primitives.axes import canonical_axis, canonical_shape, refuse
+from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
 from minijax.primitives.shape import broadcast_to_rank
 from minijax.random import samplers

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors
-from minijax.core import Array, Primitive
+from minijax.core import Array, Primitive, refuse
 from minijax.random import generators
 from minijax.transforms.jit import jit
-from minijax.primitives.axes import refuse
 from minijax.primitives.convert import converted
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
                                      random_seed_p, random_split_p, random_unwrap_p, random_wrap_p)

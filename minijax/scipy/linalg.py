@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import errors, lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
 from minijax.scipy.matrix_functions import (eigh_tridiagonal, expm, expm_frechet, funm, rsf2csf,
@@ -18,7 +18,6 @@ from minijax.scipy.matrix_functions import (eigh_tridiagonal, expm, expm_frechet
 from minijax.scipy.special_matrices import (
     block_diag, circulant, companion, convolution_matrix, dft, fiedler, fiedler_companion, hadamard,
     hankel, helmert, hilbert, invhilbert, invpascal, leslie, pascal, toeplitz)
-from minijax.primitives.axes import refuse
 from minijax.primitives.linalg import adjoint as _adjoint
 from minijax.transforms.prepared import export_all as _export_all
 

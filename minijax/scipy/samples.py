@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp, random, tree_util
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, canonical_axes, canonical_axis,
                                      promote_dtypes_inexact, public)
-from minijax.primitives.axes import refuse
 from minijax.scipy import special
 from minijax.transforms.api import vmap
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from minijax import lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.errors import warn
 from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axes, promote_dtypes_inexact,
                                      promoted, static_int)
-from minijax.primitives.axes import refuse
 from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve",

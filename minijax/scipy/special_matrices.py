@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, promote_dtypes,
                                      promote_dtypes_inexact)
-from minijax.primitives.axes import refuse
 
 
 # ── Matrices by their first rows and columns ─────────────────────────────────────────────────

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp, tree_util
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.flatten_util import ravel_pytree
-from minijax.primitives.axes import refuse
 from minijax.primitives.convert import converted
 from minijax.transforms.prepared import export_all as _export_all
 
