@@ -175,11 +175,10 @@ class _CheckingFormatter(string.Formatter):
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
         unused = [x for i, x in enumerate(args) if i not in used_args]
         unused_names = [k for k in kwargs if k not in used_args]
-        if unused:
-            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
-        if unused_names:
-            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused_names}. "
-                             + F_STRING_ADVICE)
+        core.refuse(
+            (bool(unused), f"Unused positional arguments to `jax.debug.print`: {unused}"),
+            (bool(unused_names), "Unused keyword arguments to `jax.debug.print`: "
+             f"{unused_names}. {F_STRING_ADVICE}"), error=ValueError)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""  # while tracing there are no digits

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.transforms.arguments import bound
 from minijax.lax import linalg
 from minijax.primitives.convert import converted
@@ -402,10 +402,9 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     promoted = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
     typed, _, dtype = checked("multivariate_normal", key, (), promoted if dtype is None else dtype)
     mean, cov = (converted(x, promoted) for x in (mean, cov))
-    if mean.ndim < 1:
-        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
-    if cov.ndim < 2:
-        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {cov.ndim}")
+    name = "multivariate_normal requires"
+    refuse((mean.ndim < 1, f"{name} mean.ndim >= 1, got mean.ndim == 0"),
+           (cov.ndim < 2, f"{name} cov.ndim >= 2, got cov.ndim == {cov.ndim}"), error=ValueError)
     n = mean.shape[-1]
     if cov.shape[-2:] != (n, n):
         raise ValueError("multivariate_normal requires cov.shape == (..., n, n) for n="

@@ -127,11 +127,9 @@ def _add(x: Any, y: Any) -> Any:
                 "large sparse array. If this is your intent, you can explicitly cast the sparse "
                 "array to a dense matrix.")
         return sparse.todense() + dense
-    if x.shape != y.shape:
-        raise NotImplementedError("Addition between sparse matrices of different shapes.")
-    if (x.n_batch, x.n_dense) != (y.n_batch, y.n_dense):
-        raise NotImplementedError("Addition between sparse matrices with different batch/dense "
-                                  "dimensions.")
+    core.refuse((x.shape != y.shape, "Addition between sparse matrices of different shapes."),
+                ((x.n_batch, x.n_dense) != (y.n_batch, y.n_dense), "Addition between sparse "
+                 "matrices with different batch/dense dimensions."), error=NotImplementedError)
     if x.indices is y.indices:
         return like(x, (x.data + y.data, x.indices), x.shape, True, True)
     buffers = bcoo.joined(([x.data, y.data], [x.indices, y.indices]), x.shape[:x.n_batch])
