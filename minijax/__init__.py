@@ -15,25 +15,21 @@ if TYPE_CHECKING:
                          monitoring, nn, numpy, ops, profiler, random, ref, scipy, sharding,
                          stages, tree, tree_util, typing)
     from minijax.transforms.api import disable_jit, eval_shape, fwd_and_bwd, make_jaxpr, vmap
-    from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation,
-                                debug_infs, debug_key_reuse, debug_nans, debug_out_of_bounds,
-                                debug_purity, debug_recompiles, debug_unsafe_casts, default_device,
-                                default_matmul_precision, default_prng_impl, enable_checks,
-                                enable_custom_prng, enable_x64, explain_cache_misses,
-                                legacy_prng_key, log_compiles, no_execution, no_tracing,
-                                numpy_dtype_promotion, numpy_rank_promotion,
-                                threefry_partitionable, transfer_guard,
-                                transfer_guard_device_to_device, transfer_guard_device_to_host,
-                                transfer_guard_host_to_device)
+    from minijax.config import (
+        check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs, debug_key_reuse,
+        debug_nans, debug_out_of_bounds, debug_purity, debug_recompiles, debug_unsafe_casts,
+        default_device, default_matmul_precision, default_prng_impl, enable_checks,
+        enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key, log_compiles,
+        no_execution, no_tracing, numpy_dtype_promotion, numpy_rank_promotion,
+        threefry_partitionable, transfer_guard, transfer_guard_device_to_device,
+        transfer_guard_device_to_host, transfer_guard_host_to_device)
     from minijax.core import typeof
     from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
     from minijax.transforms.derivatives import ad, jvp, linearize, vjp
-    from minijax.placement.device_put import (block_until_ready, copy_to_host_async,
-                                              default_backend, device_count, device_get, device_put,
-                                              devices, host_count, host_id, host_ids,
-                                              local_device_count, local_devices,
-                                              print_environment_info, process_count, process_index,
-                                              process_indices)
+    from minijax.placement.device_put import (
+        block_until_ready, copy_to_host_async, default_backend, device_count, device_get,
+        device_put, devices, host_count, host_id, host_ids, local_device_count, local_devices,
+        print_environment_info, process_count, process_index, process_indices)
     from minijax.dtypes import float0
     from minijax.transforms.gradients import grad, value_and_grad
     from minijax.transforms.linear_transpose import linear_transpose

@@ -49,8 +49,6 @@ def _truth(value: object) -> bool:
     raise ValueError("not True or False")
 
 
-def _truth_from_text(text: str) -> bool:
-    return (_FALSE + _TRUE).index(text.strip().lower()) >= len(_FALSE)
 
 
 def _text_or_none(value: object) -> str | None:
@@ -64,7 +62,8 @@ def _anything(value: object) -> Hashable:
     return value
 
 
-boolean = Kind(_truth, _truth_from_text, "True or False")
+boolean = Kind(_truth, lambda text: (_FALSE + _TRUE).index(text.strip().lower()) >= len(_FALSE),
+               "True or False")
 integer = Kind(operator.index, int, "an integer")
 optional_text = Kind(_text_or_none, str, "a string or None")
 hashable = Kind(_anything, lambda text: text or None, "any hashable value")

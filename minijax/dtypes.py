@@ -17,7 +17,6 @@ import numpy as np
 
 from minijax.util import caches, lazily
 from minijax import config, errors
-from minijax.errors import TypePromotionError
 
 # -- numbers -------------------------------------------------------------------------------------
 
@@ -338,7 +337,7 @@ def _least_upper_bound(strict: bool, x64: bool, nodes: frozenset[Node]) -> Node:
     for candidate in common:
         if common <= above[candidate]:
             return candidate
-    raise TypePromotionError(_no_common_type(strict, nodes))
+    raise errors.TypePromotionError(_no_common_type(strict, nodes))
 
 
 _SMALL_FAMILIES = ((FLOAT8, "8-bit floats", "float32"), (FLOAT6, "6-bit floats", "float32"),

@@ -73,8 +73,7 @@ def _registration(what: str, call: str) -> tuple[Callable, Callable]:
     return register, unregister
 
 
-register_event_listener, unregister_event_listener = _registration(
-    "events", "(event, **details)")
+register_event_listener, unregister_event_listener = _registration("events", "(event, **details)")
 register_event_duration_secs_listener, unregister_event_duration_listener = _registration(
     "durations", "(event, duration, **details)")
 register_event_time_span_listener, unregister_event_time_span_listener = _registration(

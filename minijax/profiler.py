@@ -102,8 +102,7 @@ class StepTraceAnnotation(TraceAnnotation):
     """
 
 
-def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any
-                      ) -> Callable:
+def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any) -> Callable:
     """The function, with all calls recorded in profiles, by default under its name.
 
     >>> annotate_function(abs, name="size")(-2)

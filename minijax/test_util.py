@@ -71,9 +71,8 @@ def check_vjp(f: Callable, f_vjp: Callable, args: Sequence[Any], atol: Tolerance
            f"{err_msg} cotangent projection")
 
 
-def check_grads(f: Callable, args: Sequence[Any], order: int,
-                modes: Sequence[str] = ("fwd", "rev"), atol: Tolerance = None,
-                rtol: Tolerance = None, eps: float | None = None) -> None:
+def check_grads(f: Callable, args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"),
+                atol: Tolerance = None, rtol: Tolerance = None, eps: float | None = None) -> None:
     """Compare derivatives up to an order with finite differences, along random directions.
 
     Args:

@@ -18,11 +18,10 @@ from minijax.util.pytree import (DictKey as DictKey, FlattenedIndexKey as Flatte
 
 if TYPE_CHECKING:
     from minijax.util.tree_errors import (equality_errors, equality_errors_pytreedef, prefix_errors)
-    from minijax.util.tree_nodes import (Partial, PyTreeRegistry, all_leaves, default_registry,
-                                         flatten_one_level, flatten_one_level_with_keys,
-                                         is_tree_node, register_dataclass, register_static,
-                                         tree_reduce_associative, tree_transpose,
-                                         treedef_children, treedef_is_leaf, treedef_tuple)
+    from minijax.util.tree_nodes import (
+        Partial, PyTreeRegistry, all_leaves, default_registry, flatten_one_level,
+        flatten_one_level_with_keys, is_tree_node, register_dataclass, register_static,
+        tree_reduce_associative, tree_transpose, treedef_children, treedef_is_leaf, treedef_tuple)
 
 _prefix_errors = lazily.later("minijax.util.tree_errors", "prefix_errors")
 T = TypeVar("T")

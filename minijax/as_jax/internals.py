@@ -16,7 +16,6 @@ import numpy as np
 from minijax import core, errors, tree_util
 from minijax.custom import host_callback
 from minijax.util import source_info
-from minijax.core import ShapedArray
 from minijax.placement import meshes
 from minijax.placement.devices import Device
 from minijax.transforms.arguments import as_tuple
@@ -83,11 +82,11 @@ def safe_map(function: Callable[..., Any], *lists: Iterable[Any]) -> list:
 class PartialVal(NamedTuple):
     """A value of which the type is known, or the value itself: a pair with a None."""
 
-    aval: ShapedArray | None
+    aval: core.ShapedArray | None
     const: Any
 
     @classmethod
-    def unknown(cls, aval: ShapedArray) -> PartialVal:
+    def unknown(cls, aval: core.ShapedArray) -> PartialVal:
         return cls(aval, None)
 
     @classmethod

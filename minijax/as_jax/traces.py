@@ -5,8 +5,6 @@ one, and its tracers hold what the library likes.  In JAX: `Trace` and `Tracer` 
 `jax/_src/core.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,8 +54,7 @@ def _set_trace(tracer: core.Tracer, trace: Trace) -> None:
 
 
 # A library's tracer is not initialised: it sets its `_trace`, and has an `aval`.
-core.Tracer._trace = property(
-    lambda tracer: tracer.level.trace, _set_trace)
+core.Tracer._trace = property(lambda tracer: tracer.level.trace, _set_trace)
 
 
 def _bind_with_trace(primitive: core.Primitive, trace: core.Trace, args: Sequence[Any],

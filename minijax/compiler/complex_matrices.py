@@ -43,9 +43,8 @@ def quotient(b: Any, z: Parts, w: Parts) -> Parts:
             b.div(b.fma(im, x, b.neg(b.mul(re, y))), denominator)]
 
 
-def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool,
-                     lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
-                     ) -> None:
+def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
+                     transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
     """Forward or backward substitution, by rows of the solution or by columns."""
     a, x = list(map(b.materialize, operands[:len(outputs)])), outputs
     for part, into in zip(operands[len(outputs):], x, strict=True):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.util import caches
-from minijax.core import ShapedArray
+from minijax.core import Avals
 
 from . import host, pool, recycling
 from .tiers import QuickCode
@@ -31,7 +31,7 @@ class Code(NamedTuple):
     loops: Sequence[int] = ()  # for each of its loops the place of the equation that it is from
 
 
-def callable_of(code: Code, num_inputs: int, out_avals: Sequence[ShapedArray],
+def callable_of(code: Code, num_inputs: int, out_avals: Avals,
                 describe_loop: Callable[[int], str] = str) -> Callable[..., list[np.ndarray]]:
     """The call as Python text, without a loop unless it is WIDE: that saves half a microsecond.
     Python would compile the text of a wide one for too long.

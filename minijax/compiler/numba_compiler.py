@@ -6,12 +6,12 @@ JAX has no counterpart.
 
 import pickle
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minijax.core import ShapedArray
+from minijax.core import Avals
 from minijax.util import caches
 
 from . import cache, cpu
@@ -23,7 +23,7 @@ from .numba_text import Program, compute_type
 _parallel = threading.Lock()
 
 
-def callable_of(kernel: Kernel, out_avals: Sequence[ShapedArray]) -> Callable[..., list]:
+def callable_of(kernel: Kernel, out_avals: Avals) -> Callable[..., list]:
     """The kernel as a function of arrays.
 
     Raises:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import ShapedArray
+from minijax.core import Avals, ShapedArray
 from minijax.dtypes import BFLOAT16
 from minijax.primitives.infix import infix
 
@@ -64,7 +64,6 @@ class NotInNumba(NotImplementedError):
     """A program has a call or a dtype that Numba programs lack."""
 
 
-Avals = Sequence[ShapedArray]
 
 
 def numba_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
@@ -201,7 +200,9 @@ class Program:
         kernel = self.kernel
         head = (f'"""{kernel.name}, as the loops that minijax compiles: a program for Numba.\n\n'
                 'It needs NumPy and Numba alone. `main` takes and returns NumPy arrays.\n"""')
-        return "\n".join([head, "", self.module(), "", *self.main(in_avals, out_avals)])
+        return "\n".join([head, "", self.module(), "", *self.constants(), (
+            f"\ndef main({', '.join(map(self.printer.named, kernel.inputs))}):"),
+            *self.main(in_avals, out_avals)])
 
     def constants(self) -> Iterable[str]:
         name = self.printer.named
@@ -211,10 +212,8 @@ class Program:
         yield from ["", *constants] if constants else []
 
     def main(self, in_avals: Avals, out_avals: Avals) -> Iterable[str]:
-        """The text of `main`."""
+        """The statements of `main`."""
         kernel, name = self.kernel, self.printer.named
-        yield from self.constants()
-        yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
             yield f"    {name(x)} = {argument_text(x, aval, name(x))}"
         for x in kernel.outputs:
@@ -480,8 +479,7 @@ class NumbaText(KernelText):
 
     def print_call(self, call: Call) -> None:
         name = self.program.routine(call)
-        args = [self.flattened(x) if isinstance(x, Buffer) else self.operand(x)
-                for x in call.args]
+        args = [self.flattened(x) if isinstance(x, Buffer) else self.operand(x) for x in call.args]
         if name == "product":
             z = [x for x in call.args if isinstance(x, Buffer | Address)][2]
             dtype = (z.buffer if isinstance(z, Address) else z).dtype

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Primitive, ShapedArray, bind_physically, has_key_dtype, physical_aval
+from minijax.core import (Avals, Primitive, ShapedArray, bind_physically, has_key_dtype,
+                          physical_aval)
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.primitives import ad_util, complex_pairs
 from minijax.primitives.algebra import in_parts as joined, is_complex
@@ -23,7 +24,7 @@ from minijax.core.tracing import stage
 # -- values and their parts ------------------------------------------------------------------------
 
 
-def parts_of(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+def parts_of(avals: Avals) -> list[ShapedArray]:
     """The real types that represent values of these types."""
     return [each for aval in avals for each in (
         [aval.update(dtype=real_dtype(aval.dtype))] * 2 if is_complex(aval)
@@ -34,13 +35,13 @@ def parts(x: np.ndarray) -> list[np.ndarray]:
     return [x.real, x.imag] if x.dtype.kind == "c" else [x]
 
 
-def grouped(values: Iterable[Any], avals: Sequence[ShapedArray]) -> list[list[Any]]:
+def grouped(values: Iterable[Any], avals: Avals) -> list[list[Any]]:
     """The parts of each value of these types, from a flat sequence of parts."""
     rest = iter(values)
     return [[next(rest) for _ in range(1 + is_complex(aval))] for aval in avals]
 
 
-def together(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+def together(values: Sequence[Any], avals: Avals) -> list[Any]:
     """The values of these types, joined from their parts."""
     return [Pair(*each) if len(each) > 1 else each[0] for each in grouped(values, avals)]
 
@@ -118,8 +119,7 @@ def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], Closed
     return {name: changed(value) for name, value in params.items()}
 
 
-def _of_whole(callback: Callable[..., Any], types: Sequence[ShapedArray], *values: np.ndarray
-              ) -> list[np.ndarray]:
+def _of_whole(callback: Callable[..., Any], types: Avals, *values: np.ndarray) -> list[np.ndarray]:
     """Call a function of complex NumPy arrays with joined parts; returns the parts of its results.
     """
     results = callback(*(joined(*x) if len(x) > 1 else x[0] for x in grouped(values, types)))

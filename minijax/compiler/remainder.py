@@ -46,8 +46,7 @@ def remainder(b: Builder, x: Operand, y: Operand) -> Scalar:
             b.assign(exponent, b.sub(b.read(exponent), 1))
         b.while_loop(lambda: b.gt(b.read(exponent), b.read(last)), step)
         b.assign(digits, subtract())
-        normalize(digits, last, lambda: b.and_(b.lt(b.read(digits), hidden),
-                                               b.gt(b.read(last), 1)))
+        normalize(digits, last, lambda: b.and_(b.lt(b.read(digits), hidden), b.gt(b.read(last), 1)))
         missing = b.max(b.sub(1, b.read(last)), 0)  # digits of a subnormal divisor
         bits = b.add(b.shr_arithmetic(b.read(digits), missing),
                      b.shl(b.sub(b.max(b.read(last), 1), 1), fraction))

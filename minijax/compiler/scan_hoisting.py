@@ -160,8 +160,7 @@ class _Scan:
             state[v] = add_any_p.bind(state[v], total)
         return [*state.values(), *outs]
 
-    def _part(self, invars: Sequence[Any], outvars: Sequence[Any], eqns: Iterable[JaxprEqn]
-              ) -> ClosedJaxpr:
+    def _part(self, invars: Sequence, outvars: Sequence, eqns: Iterable[JaxprEqn]) -> ClosedJaxpr:
         """The part of a step, of these equations, that computes `outvars` from `invars`."""
         eqns = [eqn for eqn in eqns if set(invars).isdisjoint(eqn.outvars)]
         jaxpr = self.body.jaxpr.replace(invars=tuple(invars), outvars=tuple(outvars), eqns=eqns)

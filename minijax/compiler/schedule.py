@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 
-from minijax.core import ShapedArray, physical_aval
+from minijax.core import Avals, physical_aval
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.algebra import is_complex
 from minijax.primitives.convert import copy_p
@@ -503,7 +503,7 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Ker
                   notes)
 
 
-def _passed(b: NestingBuilder, role: str, avals: Sequence[ShapedArray]) -> list[Stored]:
+def _passed(b: NestingBuilder, role: str, avals: Avals) -> list[Stored]:
     """The arguments of a kernel, inputs or outputs; the parts of a complex array share a buffer."""
     arguments = []
     for k, aval in enumerate(map(physical_aval, avals)):

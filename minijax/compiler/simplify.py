@@ -12,7 +12,6 @@ import numpy as np
 
 from minijax.util import context
 from minijax import core
-from minijax.core import ShapedArray
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.core.dce import without_dead_equations
 from minijax.primitives.convert import copy_p
@@ -83,7 +82,7 @@ class Simplifier:
         return tuple(part for x in atoms for part in (
             self.env[x] if isinstance(x, Var) else self._constant(x.value, x.aval)))
 
-    def _constant(self, value: Any, aval: ShapedArray) -> Sequence[Atom]:
+    def _constant(self, value: Any, aval: core.ShapedArray) -> Sequence[Atom]:
         types = parts_of([aval])
         if types != [aval]:
             pairs = zip(parts(buffer_of(value)), types, strict=True)
@@ -124,7 +123,7 @@ def buffer_of(value: Any) -> np.ndarray:
     return np.asarray(getattr(value, "_buffer", value))
 
 
-def _literal(buffer: np.ndarray, aval: ShapedArray) -> Literal:
+def _literal(buffer: np.ndarray, aval: core.ShapedArray) -> Literal:
     is_plain = aval.weak_type or aval.dtype == np.bool_
     return Literal(buffer.item() if is_plain else buffer[()], aval)
 

@@ -12,24 +12,21 @@ import numpy as np
 
 from minijax import config, core, dtypes, tree_util
 from minijax.util import lazily, source_info
-from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
+from minijax.core import Array, Axis, Example, NamedAxisEffect, Outs, ShapedArray
 from minijax.transforms import compiled
 from minijax.transforms.arguments import NotCarriedError
-from minijax.transforms.discharge import (carry, carrying_refs, closed_over, discharged,
-                                          has_refs)
+from minijax.transforms.discharge import carry, carrying_refs, closed_over, discharged, has_refs
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
 from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction, listed,
-                                                   pcast_advice, share_consts,
-                                                   type_differences)
+                                                   pcast_advice, share_consts, type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
                                 partition_list, subjaxprs)
 from minijax.core.dce import without_dead_equations
-from minijax.primitives.axes import Outs
 from minijax.primitives import ad_util, analytic, comparison
 from minijax.primitives.checks import check_effect
 from minijax.placement import devices

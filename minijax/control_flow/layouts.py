@@ -12,18 +12,18 @@ import numpy as np
 
 from minijax import errors
 from minijax.control_flow.program_rules import split_list
-from minijax.core import Primitive
+from minijax.core import Avals, Primitive
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.placement import engine
-from minijax.primitives.layouts import OnBlocks, Types
+from minijax.primitives.layouts import OnBlocks
 
 
-def inlined(ins: Types, outs: Types, *, field: str, **params: Any) -> OnBlocks:
+def inlined(ins: Avals, outs: Avals, *, field: str, **params: Any) -> OnBlocks:
     """Of an operation that only runs the program in a parameter."""
     return OnBlocks(None, params[field])
 
 
-def called(ins: Types, outs: Types, *, field: str, **_: Any) -> OnBlocks:
+def called(ins: Avals, outs: Avals, *, field: str, **_: Any) -> OnBlocks:
     """Of one that stays, as its program must be kept apart."""
     def rule(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
         program, layouts = ranks.program(params[field], layouts_of(blocks))
@@ -31,7 +31,7 @@ def called(ins: Types, outs: Types, *, field: str, **_: Any) -> OnBlocks:
     return OnBlocks(rule)
 
 
-def branches(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+def branches(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
     """The results of all branches have the layout that cuts most."""
     def rule(ranks: Any, p: Primitive, blocks: list, *, branches: tuple) -> list:
         operands = layouts_of(blocks[1:])
@@ -44,7 +44,7 @@ def branches(ins: Types, outs: Types, **_: Any) -> OnBlocks:
 
 # ── Python ───────────────────────────────────────────────────────────────────────────────────
 
-def debug_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+def debug_callback(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
     """Python gets whole arrays, on the first rank."""
     def rule(ranks: Any, p: Primitive, blocks: list, *, callback: Any, **params: Any) -> list:
         blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
@@ -60,8 +60,7 @@ class CalledOnce:
         self.callback, self.group, self.where = callback, group, where
 
     def __call__(self, *buffers: np.ndarray) -> list:
-        return engine.current.get().once(
-            lambda: self.callback(*buffers), self.group, self.where)
+        return engine.current.get().once(lambda: self.callback(*buffers), self.group, self.where)
 
     def evaluate(self, *buffers: np.ndarray) -> list:
         return engine.current.get().once(
@@ -71,7 +70,7 @@ class CalledOnce:
         return repr(self.callback)
 
 
-def pure_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+def pure_callback(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
     """Each process calls Python with whole arrays."""
     def rule(ranks: Any, p: Primitive, blocks: list, *, callback: Any, **params: Any) -> list:
         blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
@@ -80,7 +79,7 @@ def pure_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     return OnBlocks(rule)
 
 
-def io_callback(ins: Types, outs: Types, **params: Any) -> OnBlocks:
+def io_callback(ins: Avals, outs: Avals, **params: Any) -> OnBlocks:
     called: Any = pure_callback(ins, outs).rule
 
     def rule(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
@@ -96,7 +95,7 @@ def io_callback(ins: Types, outs: Types, **params: Any) -> OnBlocks:
 
 # ── Loops ────────────────────────────────────────────────────────────────────────────────────
 
-def scan_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+def scan_loop(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
     """Rows are whole along the axis of the loop."""
     def rule(ranks: Any, p: Primitive, blocks: list, *, jaxpr: ClosedJaxpr, num_consts: int,
              num_carry: int, **params: Any) -> list:
@@ -115,7 +114,7 @@ def scan_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     return OnBlocks(rule)
 
 
-def while_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+def while_loop(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
     def rule(ranks: Any, p: Primitive, blocks: list, *, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
              body_jaxpr: ClosedJaxpr, body_nconsts: int) -> list:
         tests, consts, carry = split_list(blocks, cond_nconsts, body_nconsts)

@@ -60,8 +60,7 @@ def hoist_linear_consts(body: ClosedJaxpr, linear: Flags) -> tuple[ClosedJaxpr, 
         else:
             linear_vars.update(eqn.outvars)
     read_later = {*jaxpr.outvars}.union(*(eqn.invars for eqn in remaining))
-    new = tuple(v for eqn in hoisted for v in eqn.outvars
-                if v in linear_vars and v in read_later)
+    new = tuple(v for eqn in hoisted for v in eqn.outvars if v in linear_vars and v in read_later)
     before = jaxpr.replace(invars=consts, outvars=new, eqns=hoisted)
     rest = jaxpr.replace(invars=(*consts, *new, *jaxpr.invars[count:]), eqns=remaining)
     return _closed(before, body), _closed(rest, body)

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax import core
-from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
+from minijax.core import (Avals, Axis, Example, Outs, Params, ShapedArray, Undefined, Zero,
+                          physical_aval)
 from minijax.util import lazily
 from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import refuse_io, run_for_active, select_along_batch
@@ -26,7 +26,6 @@ from minijax.core.transpose import backward_pass
 from minijax.core.vmap import batch_jaxpr, with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
-from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import add_cotangents, batch_to, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
@@ -193,7 +192,7 @@ class Scan(Loop):
             return split_list(interpret(self.body, *consts, *carry, *row), self.num_carry)
         carry, rows = scan_in_python(step, init, lambda i: [x[i].copy() for x in xs], self.length,
                                      self.reverse)
-        avals = [core.physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
+        avals = [physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
         columns = zip(*rows, strict=True) if rows else [()] * len(avals)
         return [*carry, *(np.array(column, a.dtype).reshape(self.length, *a.shape)
                           for column, a in zip(columns, avals, strict=True))]
@@ -403,8 +402,7 @@ class While(Loop):
         return outs, [0 if b else None for b in carry_b]
 
     def until_all_stop(self, axis: Axis, condition: ClosedJaxpr, batched: Flags,
-                       carry_batched: Flags, avals: Sequence[ShapedArray]
-                       ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+                       carry_batched: Flags, avals: Avals) -> tuple[ClosedJaxpr, ClosedJaxpr]:
         """Condition and body of a batch: loop while any example continues; others keep their carry.
 
         Args:
@@ -424,9 +422,7 @@ class While(Loop):
                                  carry_batched)
             return [select_along_batch(which, [old, x]) for old, x in zip(carry, new, strict=True)]
 
-        def any_continues(*args: Any) -> list:
-            return [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
-
+        any_continues = lambda *args: [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
         return (stage(any_continues, condition.in_avals, condition.jaxpr.debug_info),
                 stage(step, avals, self.body.jaxpr.debug_info))
 

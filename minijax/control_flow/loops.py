@@ -15,10 +15,8 @@ import numpy as np
 
 from minijax.util import caches
 from minijax import config, core, dtypes, errors, tree_util
-from minijax.core import ShapedArray
-from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction,
-                                                   is_internal, listed, pcast_advice,
-                                                   type_differences)
+from minijax.control_flow.traced_functions import (
+    Operands, TraceRequest, TracedFunction, is_internal, listed, pcast_advice, type_differences)
 from minijax.transforms.compiled import called
 from minijax.transforms.jit import jit
 from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
@@ -57,7 +55,7 @@ class Carry(Operands):
             body = TraceRequest(f, (self.types, *others), self.kind).traced()
         return body
 
-    def cast(self, f: Callable, out_avals: Sequence[ShapedArray]) -> bool:
+    def cast(self, f: Callable, out_avals: core.Avals) -> bool:
         """Take values as varying along the axes of a mesh along which the body has them vary, if it
         is part of the package: users cast theirs.  Whether any changed.
         """
@@ -235,8 +233,8 @@ def _carry_of(out: Any) -> Any:
       TypeError: when the result is not a pair.
     """
     if not (isinstance(out, tuple | list) and len(out) == 2):
-        weak = "~" if isinstance(out, ShapedArray) and out.weak_type else ""
-        shown = weak + out.str_long() if isinstance(out, ShapedArray) else out
+        weak = "~" if isinstance(out, core.ShapedArray) and out.weak_type else ""
+        shown = weak + out.str_long() if isinstance(out, core.ShapedArray) else out
         raise errors.with_cure(TypeError(f"scan body output must be a pair, got {shown}."),
                                "Return (carry, output); the output may be None.")
     return out[0]

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined, Zero
+from minijax.core import (Avals, Axis, ForPrimitive, Outs, Params, Primitive, ShapedArray,
+                          Undefined, Zero)
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import partial_eval_jaxpr
 from minijax.core.transpose import transpose_jaxpr
@@ -65,7 +66,7 @@ def refusing(error: type[Exception], message: str) -> Callable[..., Any]:
     return refuse
 
 
-def with_zeros(outs: Sequence[Any], has: Flags) -> tuple[list, list]:
+def with_zeros(outs: Sequence[Any], has: Flags) -> Outs:
     """From [all outputs, tangents that exist]: the outputs, and the tangent of each."""
     dots = iter(outs[len(has):])
     return list(outs[:len(has)]), [next(dots) if h else Zero(x.aval.to_tangent_aval())
@@ -97,7 +98,7 @@ def elementwise_or(flags: Any) -> list[bool]:
     return [any(column) for column in zip(*flags, strict=True)]
 
 
-Halves = tuple[ClosedJaxpr, ClosedJaxpr, Sequence[ShapedArray]]
+Halves = tuple[ClosedJaxpr, ClosedJaxpr, Avals]
 
 
 def join_residuals(branches: Sequence[Halves], start: int) -> list[Halves]:
@@ -123,7 +124,7 @@ def join_residuals(branches: Sequence[Halves], start: int) -> list[Halves]:
 
 @cached_on_jaxpr
 def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
-                         slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+                         slot_avals: Avals) -> ClosedJaxpr:
     """A first half with its residuals at these places among those of all branches, else zeros."""
     def run(*args: Any) -> list:
         outs = eval_jaxpr(first.jaxpr, first.consts, *args)
@@ -135,7 +136,7 @@ def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
 
 
 def _taking_residuals(second: ClosedJaxpr, start: int, places: Sequence[int],
-                      slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+                      slot_avals: Avals) -> ClosedJaxpr:
     """A second half that takes the residuals of all branches, and uses its own."""
     before, residuals, after = split_list(range(len(second.in_avals)), start, len(places))
     own = dict(zip(places, residuals, strict=True))
@@ -165,15 +166,14 @@ def running_one_of(field: str, leading: int = 0, recomputes: bool = False) -> di
             field: new if isinstance(value, tuple) else new[0]}), flags
 
     @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, /, **params: Any) -> tuple[list, list]:
+    def jvp(p: Primitive, primals: list, tangents: list, /, **params: Any) -> Outs:
         has = has_tangent(tangents[leading:])
         outs, out_has = apply(p, params, [*primals, *partition_list(tangents[leading:], has)[True]],
                               lambda closed, keep: jvp_jaxpr(closed, has, keep))
         return with_zeros(outs, out_has)
 
     @ForPrimitive
-    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any
-              ) -> tuple[list, list]:
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
         batched = [d is not None for d in dims[leading:]]
         outs, out_batched = apply(
             p, params, batch_axes_first(args, dims),

@@ -12,24 +12,22 @@ from typing import Any
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Params, Primitive,
-                          ShapedArray, cannot)
+from minijax.core import (Array, ArrayImpl, Avals, Axis, Example, ForPrimitive, Outs, Params,
+                          Primitive, ShapedArray, cannot, refuse)
 from minijax.control_flow.loops import scan, while_loop
 from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
-from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import ad_util, families, reduce as reductions, windowed_reductions
-from minijax.primitives.axes import Outs, Shape, as_dims, refuse, without
+from minijax.primitives.axes import Shape, as_dims, without
 from minijax.primitives.comparison import select
 from minijax.primitives.convert import converted
 from minijax.primitives.gather_scatter import gather, scatter, scatter_add
 from minijax.primitives.slots import extremum_identity
-from minijax.primitives.windowed_reductions import (dilate_dim, padtype_to_pads,
-                                                    reduce_window_max_p, reduce_window_min_p,
-                                                    reduce_window_shape_tuple, reduce_window_sum_p,
-                                                    windows_of)
+from minijax.primitives.windowed_reductions import (
+    dilate_dim, padtype_to_pads, reduce_window_max_p, reduce_window_min_p,
+    reduce_window_shape_tuple, reduce_window_sum_p, windows_of)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers, window_sizes)
 from minijax.core.tracing import FlatFunction, is_tracer, stage
@@ -55,7 +53,7 @@ def _reduce_rows(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJax
 
     def step(carry: list, row: list) -> tuple[list, None]:
         outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row], [0] * 2 * len(row))
-        return [batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
+        return [ad_util.batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
 
     outs, _ = scan(step, [ad_util.broadcast_at(x, (), (size,)) for x in inits],
                    [ad_util.reshaped(x, (x.shape[0], size)) for x in rows])
@@ -82,7 +80,7 @@ def _in_windows(*args: Array, jaxpr: ClosedJaxpr, consts: tuple, **sizes: Any) -
     return _reduce_rows(rows, split_half(args)[1], jaxpr)
 
 
-def _check_computation(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) -> None:
+def _check_computation(name: str, operands: Avals, jaxpr: ClosedJaxpr) -> None:
     refuse(
         (len({x.shape for x in operands}) > 1,
          f"{name} expected all operands to have one shape, got {[x.shape for x in operands]}."),
@@ -136,8 +134,7 @@ def _reducer(name: str, program: Callable[..., list[Array]], types: Callable[...
         operands, inits = split_half(args)
         if any(d is not None for d in split_half(dims)[1]):  # JAX: not implemented
             return vmap_flat(functools.partial(program, **params), axis.size, axis.name, args, dims)
-        moved = [ad_util.batch_to(x, d, 0, axis.size)
-                 for x, d in zip(operands, dims, strict=False)]
+        moved = [ad_util.batch_to(x, d, 0, axis.size) for x, d in zip(operands, dims, strict=False)]
         return p.bind(*moved, *inits, **params | in_a_batch(params)), [0] * len(moved)
 
     return Primitive(

@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax.util import caches
 from minijax import config, core, errors, tree_util
-from minijax.core import Array, ShapedArray
+from minijax.core import Array, Avals, ShapedArray
 from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import rearranged
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -90,7 +90,7 @@ class TracedFunction:
         return names[0].split("[")[0] if names and names[0] else "carry"
 
     @property
-    def out_avals(self) -> Sequence[ShapedArray]:
+    def out_avals(self) -> Avals:
         return self.program.out_avals
 
     @property

@@ -7,9 +7,9 @@ In JAX: `jax/_src/core.py`, `jax/_src/interpreters/`.
 
 from typing import TYPE_CHECKING
 
-from minijax.core.types import (Effect, Effects, NamedAxisEffect, Params, Program, ShapedArray,
-                                Undefined, Zero, dtype_name, has_key_dtype, no_effects,
-                                physical_aval, programs_in)
+from minijax.core.types import (Avals, Effect, Effects, NamedAxisEffect, Outs, Params, Program,
+                                ShapedArray, Undefined, Zero, dtype_name, has_key_dtype,
+                                no_effects, physical_aval, programs_in)
 from minijax.core.array import (AbstractArray, Array, ArrayImpl, Typed, alias, array_from_buffer,
                                 deleted, donate, is_donated)
 from minijax.core.trace import (Axis, EvalTrace, Level, RuleTrace, Trace, Tracer, as_method,
@@ -17,7 +17,7 @@ from minijax.core.trace import (Axis, EvalTrace, Level, RuleTrace, Trace, Tracer
                                 current_trace, is_concrete, is_ref, leak_message,
                                 leaving_no_tracer, run_with, user_frames_for_errors)
 from minijax.core.conversion import (as_value, as_value_or_raise, get_aval, is_array_like,
-                                     refuse_mask, stand_ins, stood_for, typeof)
+                                     refuse, refuse_mask, stand_ins, stood_for, typeof)
 from minijax.core.primitive import (LOWERINGS, SLOTS, Cannot, Example, ForPrimitive, Primitive,
                                     bind_physically, cannot, joined_effects)
 

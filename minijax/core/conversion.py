@@ -107,6 +107,17 @@ def _type_of_numbers(x: Any) -> ShapedArray:
     return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
 
 
+def refuse(*checks: tuple[bool, str], error: type[Exception] = TypeError) -> None:
+    """Raise for the first check that failed.
+
+    Raises:
+      TypeError: or another error, with the message beside the check.
+    """
+    for failed, message in checks:
+        if failed:
+            raise error(message)
+
+
 def refuse_mask(x: Any) -> None:
     """Refuse NumPy's masked arrays: arrays have no mask."""
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray and isinstance(

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minijax import core
-from minijax.core import Array, Params, Primitive, ShapedArray, Tracer
+from minijax.core import (Array, Avals, Params, Primitive, Tracer, current_trace, run_with)
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
 from minijax.core.dce import without_dead_equations
@@ -47,8 +46,7 @@ class SplitTrace(DynamicJaxprTrace):
         return super().process_primitive(primitive, args, params)
 
     def process_split(self, primitive: Primitive, halves: PartialEvalResult) -> list:
-        results = core.run_with(self.parent, primitive.bind_list, *halves.known_args,
-                                **halves.known)
+        results = run_with(self.parent, primitive.bind_list, *halves.known_args, **halves.known)
         count = halves.unknown_out.count(False)
         known, residuals = results[:count], results[count:]
         recorded = super().process_primitive(primitive, halves.unknown_args(residuals),
@@ -72,7 +70,7 @@ class SplitProgram(NamedTuple):
     unknown: ClosedJaxpr
     unknown_out: Sequence[bool]
     needs: Sequence[int | None]
-    residual_avals: Sequence[ShapedArray]
+    residual_avals: Avals
 
     def needed(self, args: Sequence[Any], residuals: Sequence[Any]) -> list[Any]:
         """The leading arguments of the unknown half, from all arguments and the residuals."""
@@ -97,11 +95,11 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
     forward = forwardable or [True] * len(unknown_in)
 
     def known_half(*known_args: Array) -> tuple[list[Array], tuple]:
-        trace = SplitTrace(core.current_trace.get(), closed.jaxpr.debug_info)
+        trace = SplitTrace(current_trace.get(), closed.jaxpr.debug_info)
         rest = iter(known_args)
         args = [trace.new_arg(aval) if u else next(rest)
                 for aval, u in zip(closed.in_avals, unknown_in, strict=True)]
-        outs = core.run_with(trace, jaxpr_as_fun(closed), *args)
+        outs = run_with(trace, jaxpr_as_fun(closed), *args)
         unknown_out = tuple(k or trace.owns(x) for k, x in zip(keep, outs, strict=True))
         known, unknown = partition_list(outs, unknown_out)
         places = {id(x): i for i, x in enumerate(args) if forward[i]}

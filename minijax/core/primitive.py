@@ -17,7 +17,7 @@ from minijax import config, errors
 from minijax.core.array import Array, ArrayImpl
 from minijax.core.conversion import as_value, as_value_or_raise
 from minijax.core.trace import Axis, base_trace, current_source, current_trace
-from minijax.core.types import (Effects, Params, ShapedArray, Undefined, Zero, has_key_dtype,
+from minijax.core.types import (Avals, Effects, Params, ShapedArray, Undefined, Zero, has_key_dtype,
                                 no_effects, physical_aval, programs_in)
 
 
@@ -176,8 +176,7 @@ class Primitive:
         reason = rule.reason if isinstance(rule, Cannot) else ""
         raise errors.RuleNotImplementedError(self.name, slot, reason)
 
-    def type_of(self, avals: Sequence[ShapedArray], params: Params
-                ) -> tuple[ShapedArray, ...]:
+    def type_of(self, avals: Avals, params: Params) -> tuple[ShapedArray, ...]:
         """The types of the outputs."""
         rule = self.rule("abstract_eval")
         # A cache entry would keep the programs inside alive, and they have their types anyway.
@@ -243,7 +242,7 @@ class Primitive:
         return self.name
 
 
-def _types(rule: Callable, standard_vma: bool, avals: Sequence[ShapedArray], params: Any,
+def _types(rule: Callable, standard_vma: bool, avals: Avals, params: Any,
            flags: Any = None) -> tuple[ShapedArray, ...]:
     vma = standard_vma and frozenset().union(*(aval.vma for aval in avals))
     return tuple(out.update(vma=vma) if vma else out for out in rule(*avals, **dict(params)))
@@ -267,7 +266,7 @@ def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,
     return ArrayImpl(buffer, aval)
 
 
-def bind_physically(primitive: Primitive, avals: Sequence[ShapedArray], args: Sequence[Any],
+def bind_physically(primitive: Primitive, avals: Avals, args: Sequence[Any],
                     params: Params, move_axis: Callable[[Any, int, int], Any]) -> list:
     """A shape primitive on keys: its batch rule, with the axis of words as the batch.
 

@@ -80,8 +80,7 @@ class Trace:
     def owns(self, x: Any) -> bool:
         return isinstance(x, Tracer) and x.level is self.level
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
-                          params: Params) -> list:
+    def process_primitive(self, primitive: Primitive, args: Sequence, params: Params) -> list:
         raise NotImplementedError
 
     def ancestry(self) -> Iterator[Trace]:
@@ -125,8 +124,7 @@ class EvalTrace(Trace):
     checks: Any = None  # the hook
     call_checks: Any = None  # the hook of checks on each call of compiled code
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
-                          params: Params) -> list:
+    def process_primitive(self, primitive: Primitive, args: Sequence, params: Params) -> list:
         for x in args:
             if isinstance(x, Tracer):
                 raise errors.UnexpectedTracerError(leak_message(x))

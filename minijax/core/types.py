@@ -19,6 +19,7 @@ from minijax import dtypes
 from minijax.util import lazily
 
 Params = dict[str, Any]
+Outs = tuple[list, list]  # a rule's outputs, and the tangent or the batch axis of each
 
 
 class ShapedArray:
@@ -100,6 +101,7 @@ class ShapedArray:
 
 
 lazily.hold_over_forks(ShapedArray._interning)
+Avals = Sequence[ShapedArray]  # the types of an operation's operands, or of its results
 
 
 def dtype_name(dtype: Any) -> str:

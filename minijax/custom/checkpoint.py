@@ -16,7 +16,6 @@ from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
 from minijax.custom.remat import Policy, dce_jaxpr, inline_calls, partial_eval_with_policy
-from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import carry, carrying_refs, reading
 from minijax.core.dce import used_inputs
@@ -139,8 +138,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
             "in JAX v0.10.0. In its place please use `static_argnums`; for details refer to "
             "https://docs.jax.dev/en/latest/jep/11830-new-remat-checkpoint.html.")
     if not isinstance(prevent_cse, bool | Sequence):
-        raise TypeError("prevent_cse must be a bool or tuple of bools, got "
-                        f"{type(prevent_cse)=}")
+        raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
     numbers = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     # JAX: 0.10.2 takes names and does nothing about them.
     static = arguments.named_arguments(fun, None, static_argnames, "static")
@@ -162,7 +160,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
         function = functools.partial(fun, **named) if named else fun
         try:
             return called(function, args, kwargs)
-        except NotCarriedError as error:
+        except arguments.NotCarriedError as error:
             refs = carry(error, [])
 
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from minijax import core, tree_util
-from minijax.core import Primitive
 from minijax.primitives import examples
 from minijax.primitives.convert import copying
 
@@ -67,7 +66,7 @@ class DotsSaveable:
 
     only_if_no_batch_dims: bool = False
 
-    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
+    def __call__(self, prim: core.Primitive, *_: Any, **params: Any) -> bool:
         if prim.name == "conv_general_dilated":
             return not self.only_if_no_batch_dims
         return prim.name == "dot_general" and not (
@@ -82,7 +81,7 @@ class SaveByName:
     if_listed: bool = True
     if_unnamed: bool = False
 
-    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
+    def __call__(self, prim: core.Primitive, *_: Any, **params: Any) -> bool:
         return ((params["name"] in self.names) == self.if_listed if prim is name_p
                 else self.if_unnamed)
 
@@ -94,7 +93,7 @@ class SaveFromBothPolicies:
     policy_1: Policy
     policy_2: Policy
 
-    def __call__(self, prim: Primitive, *args: Any, **params: Any) -> bool:
+    def __call__(self, prim: core.Primitive, *args: Any, **params: Any) -> bool:
         return bool(self.policy_1(prim, *args, **params) or self.policy_2(prim, *args, **params))
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from minijax.util import context, source_info, tracebacks
 from minijax import config, core, dtypes, errors, tree_util
-from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitive, ShapedArray,
-                          Undefined, Zero, cannot)
+from minijax.core import (Array, ArrayImpl, Avals, Axis, ForPrimitive, Outs, Params, Primitive,
+                          ShapedArray, Undefined, Zero, cannot)
 from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import has_refs
 from minijax.transforms.prepared import PARTS, repeated
@@ -27,10 +27,9 @@ from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
 from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
-from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import batch_to, instantiate, public_tangent, reduce_sum_p
-from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.dynamic_slice import with_batch_axis
 from minijax.primitives.named_axes import checks_vma, varying_along
 from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
                                   is_tracer, stage, unflattened_call)
@@ -128,7 +127,7 @@ def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, jvp: Rule, na
     return outs, out_dims[:len(outs)]  # a rule returns tangents too
 
 
-def _typed_dims(axis: Axis, avals: Sequence[ShapedArray]) -> list[Dim]:
+def _typed_dims(axis: Axis, avals: Avals) -> list[Dim]:
     """Where types say what varies along the axis: the batch dims of values of these types."""
     return [0 if axis.name in aval.vma else None for aval in avals]
 
@@ -179,16 +178,11 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
         if typed is not None:
             out_dims[:] = typed if len(typed) == len(outs) else [*typed, *typed]
         return [Zero(with_axis(y.aval, new, axis.size, axis.name)) if isinstance(y, Zero)
-                else _with_dim(x, old, new, axis.size)
+                else with_batch_axis(x, old, new, axis.size)
                 for x, y, old, new in zip(outs, outs_of_one, rule_dims, out_dims, strict=True)]
     return on_batch
 
 
-def _with_dim(x: Array, old: Dim, new: Dim, size: int) -> Array:
-    """A batch with its axis at `new`; where that is None, all examples are the same."""
-    if new is not None:
-        return batch_to(x, old, new, size)
-    return x if old is None else dynamic_index_in_dim(x, 0, old, keepdims=False)
 
 
 # ── Symbolic zeros, as rules with `symbolic_zeros=True` get them ──────────────────────────────
@@ -281,9 +275,9 @@ class Call(FlatFunction):
     """One call of a custom function.  The rules in a program refer to it: it keeps no tracer."""
 
     fun: arguments.Filled  # a function of the differentiable arguments
-    of_primal: tuple[tree_util.PyTreeDef, Sequence[ShapedArray]] | None = None
+    of_primal: tuple[tree_util.PyTreeDef, Avals] | None = None
 
-    def keep_type(self, avals: Sequence[ShapedArray]) -> None:
+    def keep_type(self, avals: Avals) -> None:
         """Keep the type of the primal result, where it is known before a rule runs."""
         self.of_primal = self.out_tree, avals
 
@@ -385,7 +379,7 @@ class CustomFunction:
         return call.result(call.plain.get(i, x) for i, x in enumerate(outs))
 
 
-def _refuse_captured(call: Call, avals: Sequence[ShapedArray]) -> None:
+def _refuse_captured(call: Call, avals: Avals) -> None:
     """Refuse a function that uses tracers from outside, which the flag `custom_vjp3` forbids."""
     _, captured = convert_tracers(stage(call, avals))
     if captured:
@@ -540,8 +534,7 @@ def _is_pair(x: Any) -> bool:
 
 def _checked_tangents(outs: Sequence[Array], tangents: Sequence[Array | SymbolicZero]
                       ) -> list[Array | Zero]:
-    rows = [(x.aval, t.aval, x.aval.to_tangent_aval())
-            for x, t in zip(outs, tangents, strict=True)]
+    rows = [(x.aval, t.aval, x.aval.to_tangent_aval()) for x, t in zip(outs, tangents, strict=True)]
     wrong = [[aval.str_long() for aval in (x, t, expected)] for x, t, expected in rows
              if (expected.shape, expected.dtype) != (t.shape, t.dtype)]
     if wrong:
@@ -573,7 +566,7 @@ def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: i
 
 
 def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
-               out_avals: Sequence[ShapedArray], **printed: Any) -> Outs:
+               out_avals: Avals, **printed: Any) -> Outs:
     if not checks_vma(axis) and all(d is None for d in dims):
         printed |= {"bwd": bwd, "num_residuals": num_residuals, "out_avals": out_avals}
         return custom_lin_p.bind(*args, **printed), [None] * len(out_avals)
@@ -600,7 +593,7 @@ def _unbatched(ct: Any, dim: Dim, axis: Axis) -> Any:
     if isinstance(ct, Zero) or ct.aval.dtype == dtypes.float0:
         return Zero(without_axis(ct.aval, 0) if dim is None else ct.aval)
     if dim is None and checks_vma(axis):
-        return _with_dim(ct, 0, None, axis.size)
+        return with_batch_axis(ct, 0, None, axis.size)
     return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
 
 
@@ -748,7 +741,7 @@ def _no_pair(fwd: Callable, fun: Callable, pair: Any, text: str) -> str:
 
 
 def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
-             ct_avals: Sequence[ShapedArray], *values: Any) -> list:
+             ct_avals: Avals, *values: Any) -> list:
     """The rule's cotangents of these types, one for each flat argument; None stands for zeros."""
     residuals = tree_util.tree_unflatten(res_tree, values[:res_tree.num_leaves])
     cts = _call_user_rule(bwd, *call.fun.fixed, residuals,

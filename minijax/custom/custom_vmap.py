@@ -13,7 +13,8 @@ import numpy as np
 
 from minijax.util import source_info, tracebacks
 from minijax import core, tree_util
-from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
+from minijax.core import (Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Zero,
+                          cannot)
 from minijax.control_flow import loops
 from minijax.transforms.arguments import looks_like
 from minijax.transforms.compiled import ProgramPrimitive, running
@@ -24,7 +25,6 @@ from minijax.control_flow.program_rules import (batch_axes_first, elementwise_or
 from minijax.core.jvp import jvp_flat, jvp_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
 from minijax.core.vmap import Dim, vmap_flat
-from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import batch_to, instantiate
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim

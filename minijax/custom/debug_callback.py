@@ -8,17 +8,16 @@ import functools
 import logging
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.util import lazily, source_info
-from minijax.core import Axis, Effect, ForPrimitive, Primitive, cannot
+from minijax.core import Avals, Axis, Effect, ForPrimitive, Outs, Primitive, cannot
 from minijax.control_flow.program_rules import batch_axes_first
 from minijax.core.jaxpr import merge_lists, partition_list
-from minijax.primitives.axes import Outs
 from minijax.primitives import families
 from minijax.primitives.joining import stack
 from minijax.primitives.slicing import index_leading
@@ -148,14 +147,13 @@ def _call_or_decorate(name: str, call: Callable[..., None], first: Any, args: tu
     return call
 
 
-def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, ordered: bool
-                      ) -> None:
+def _call_with_values(callback: Callable, args: tuple, kwargs: dict, ordered: bool) -> None:
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     is_array = [core.is_array_like(x) for x in leaves]
     fixed, arrays = partition_list(leaves, is_array)
     avals = list(map(core.get_aval, arrays))
 
-    def call_with(avals: Sequence[core.ShapedArray]) -> Callable[..., None]:
+    def call_with(avals: Avals) -> Callable[..., None]:
         def call(*buffers: np.ndarray) -> None:
             values = list(map(core.array_from_buffer, buffers, avals))
             args, kwargs = tree_util.tree_unflatten(tree, merge_lists((fixed, values), is_array))
@@ -177,11 +175,10 @@ class _CheckingFormatter(string.Formatter):
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
         unused = [x for i, x in enumerate(args) if i not in used_args]
         unused_names = [k for k in kwargs if k not in used_args]
-        if unused:
-            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
-        if unused_names:
-            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused_names}. "
-                             + F_STRING_ADVICE)
+        core.refuse(
+            (bool(unused), f"Unused positional arguments to `jax.debug.print`: {unused}"),
+            (bool(unused_names), "Unused keyword arguments to `jax.debug.print`: "
+             f"{unused_names}. {F_STRING_ADVICE}"), error=ValueError)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""  # while tracing there are no digits

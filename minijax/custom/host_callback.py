@@ -4,20 +4,18 @@ Builds on `debug_callback`.  Chapter 12.
 In JAX: `jax/_src/callback.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import core, dtypes, tree_util
-from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray
-from minijax.custom.debug_callback import (HostCallback, batch_unrolled, callback_primitive,
-                                           logger)
+from minijax.core import Avals, Axis, Effect, ForPrimitive, Outs, Primitive, ShapedArray
+from minijax.custom.debug_callback import (HostCallback, batch_unrolled, callback_primitive, logger)
 from minijax.control_flow.loops import scan
 from minijax.control_flow.program_rules import batch_axes_first, refusing
 from minijax.primitives.ad_util import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list
-from minijax.primitives.axes import Outs
 from minijax.util.callback_errors import raised_by_callback
 
 METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all",
@@ -43,8 +41,7 @@ class FlatCallback(HostCallback):
       api: the function that calls it, which the log names where it fails.
     """
 
-    def __init__(self, function: Callable[..., Any], in_tree: Any,
-                 result_avals: Sequence[ShapedArray], api: str) -> None:
+    def __init__(self, function: Callable, in_tree: Any, result_avals: Avals, api: str) -> None:
         super().__init__(function)
         self.in_tree, self.avals, self.api = in_tree, result_avals, api
 
@@ -73,7 +70,7 @@ class FlatCallback(HostCallback):
         return [_checked(np.asarray(x), aval, i)
                 for i, (x, aval) in enumerate(zip(leaves, self.avals, strict=True))]
 
-    def with_results(self, avals: Sequence[ShapedArray]) -> "FlatCallback":
+    def with_results(self, avals: Avals) -> "FlatCallback":
         """The same function with results of other types."""
         return FlatCallback(self.function, self.in_tree, avals, self.api)
 

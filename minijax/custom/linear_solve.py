@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import tree_util
-from minijax.core import (Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined, Zero,
-                          cannot)
+from minijax.core import (Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Undefined,
+                          Zero, cannot)
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction, share_consts
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
@@ -22,7 +22,6 @@ from minijax.core.linearize import linearize_flat
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.primitives.axes import Outs
 from minijax.primitives import algebra
 from minijax.primitives.ad_util import batch_to, instantiate
 from minijax.core.tracing import stage
@@ -266,7 +265,7 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
         return flat_solve(*consts, *guess)
 
     @functools.partial(root.defjvp, symbolic_zeros=True)
-    def rule(primals: Any, tangents: Any) -> tuple[list, list]:
+    def rule(primals: Any, tangents: Any) -> Outs:
         (consts, guess), (const_tangents, _) = primals, tangents
         outs = root(consts, guess)
         xs = outs[:len(guess)]

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minijax.util import context
-from minijax import core
-from minijax.core import Primitive
+from minijax.core import Primitive, current_source
 from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
                                                 rearranged, split_half)
 from minijax.transforms.compiled import jit_p
@@ -30,7 +29,7 @@ def inline_calls(closed: ClosedJaxpr, call: Primitive = jit_p) -> ClosedJaxpr:
       closed: a program.
       call: the primitive whose calls are inlined.
     """
-    @context.leaving(core.current_source)
+    @context.leaving(current_source)
     def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list:
         jaxpr = closed.jaxpr
         values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args),
@@ -97,11 +96,10 @@ def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
         return eqn
     rule, program = eqn.params["jvp"], eqn.params["call_jaxpr"]
 
-    def rule_of_outputs(*args: Any) -> list:
-        return [outs[i] for outs in split_half(rule(*args)) for i in outputs]
     return eqn.replace(outvars=tuple(eqn.outvars[i] for i in outputs), params={
         **eqn.params, "call_jaxpr": dce_jaxpr(rearranged(program, outputs=outputs)),
-        "jvp": rule.with_call(rule_of_outputs)})
+        "jvp": rule.with_call(lambda *args: [
+            outs[i] for outs in split_half(rule(*args)) for i in outputs])})
 
 
 def _shrunk(eqn: JaxprEqn, live: set) -> JaxprEqn:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from minijax import numpy as jnp, tree_util
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike
-from minijax.tree_util import PyTreeDef
 
 Step = Any  # which round of the training: a number, or an array that holds one
 Params = Any  # a tree of arrays
@@ -28,8 +27,8 @@ class OptimizerState(NamedTuple):
     """
 
     packed_state: Sequence[Sequence[Any]]
-    tree_def: PyTreeDef
-    subtree_defs: Sequence[PyTreeDef]
+    tree_def: tree_util.PyTreeDef
+    subtree_defs: Sequence[tree_util.PyTreeDef]
 
 
 tree_util.register_pytree_node(
@@ -94,13 +93,11 @@ def _over_trees(init: Callable, update: Callable, get_params: Callable) -> Optim
                                 f"{after}.")
         return new
 
-    def params_of_tree(state: OptimizerState) -> Params:
-        return state.tree_def.unflatten([get_params(s) for s in _states(state)])
-
-    return Optimizer(init_tree, update_tree, params_of_tree)
+    return Optimizer(init_tree, update_tree, lambda state: state.tree_def.unflatten(
+        [get_params(s) for s in _states(state)]))
 
 
-def _packed(states: Sequence[State], tree: PyTreeDef) -> OptimizerState:
+def _packed(states: Sequence[State], tree: tree_util.PyTreeDef) -> OptimizerState:
     pairs = [tree_util.tree_flatten(state) for state in states]
     return OptimizerState(tuple(tuple(leaves) for leaves, _ in pairs), tree,
                           tuple(subtree for _, subtree in pairs))

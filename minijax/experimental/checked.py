@@ -354,8 +354,7 @@ def _body_then_condition(body: ClosedJaxpr, condition: ClosedJaxpr, count: int) 
     return stage(iteration, [*condition.in_avals[:count], *body.in_avals], body.jaxpr.debug_info)
 
 
-def _loop(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence[Any]
-            ) -> list:
+def _loop(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence) -> list:
     """A loop with another body, which has the first failures in its carry."""
     program, separate = _body_with_failures(body, env.enabled)
     avals = _avals_of(separate.kinds)
@@ -390,15 +389,10 @@ RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]]
 
 # ── Checks of every operation ────────────────────────────────────────────────────────────────
 
-def _zero_divisors(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -> list:
-    return [args[1] == 0] if primitive is div_p else []
-
-
-def _nans(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -> list:
-    return [jnp.isnan(x) for x in outs
-            if primitive.may_produce_nan and dtypes.issubdtype(x.dtype, np.inexact)]
 
 
 # Of each error the function from an operation to flags, one of which is set where it failed.
 OPERATION_CHECKS: dict[ErrorCategory, Callable[..., list]] = {
-    DivisionByZeroError: _zero_divisors, NaNError: _nans}
+    DivisionByZeroError: lambda primitive, args, outs: [args[1] == 0] if primitive is div_p else [],
+    NaNError: lambda primitive, args, outs: [jnp.isnan(x) for x in outs if (
+        primitive.may_produce_nan and dtypes.issubdtype(x.dtype, np.inexact))]}

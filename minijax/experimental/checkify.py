@@ -11,7 +11,6 @@ import numpy as np
 
 from minijax import config, core, numpy as jnp, tree_util
 from minijax.util import source_info
-from minijax.core import Array
 from minijax.experimental.checked import (INT, Checking, DivisionByZeroError, ErrorCategory, Failed,
                                           FailedCheckError, Failure, JaxException, JaxRuntimeError,
                                           Kind, NaNError, OOBError, Site, values_at_failure)
@@ -153,13 +152,13 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
     >>> check(True, "is {x}", x=np.float32([1, 2]))
     """
-    is_array = isinstance(pred, Array) and pred.shape == () and pred.dtype == bool
+    is_array = isinstance(pred, core.Array) and pred.shape == () and pred.dtype == bool
     if not isinstance(pred, bool) and not is_array:
         name = "debug_check" if debug else "check"
         raise TypeError(f"{name} takes a scalar pred as argument, got {pred}")
     leaves, tree = tree_util.tree_flatten((fmt_args, fmt_kwargs))
     for x in leaves:
-        if not isinstance(x, Array | np.ndarray):
+        if not isinstance(x, core.Array | np.ndarray):
             raise TypeError("Formatting arguments to checkify.check need to be PyTrees of arrays, "
                             f"but got {x!r} of type {type(x)}.")
     site = Site(FailedCheckError, (msg,), tree, source_info.user_frame())
@@ -189,8 +188,7 @@ def check_error(error: Error) -> None:
     >>> check_error(init_error)
     """
     if not isinstance(error, Error):
-        raise TypeError("check_error takes an Error as argument, got type "
-                        f"{type(error)} instead.")
+        raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
     arrays = [(kind, list(map(core.as_value, leaves))) for kind, leaves in error._failures.items()]
     failures = [(kind, values_at_failure(code != 0, [code, *args], -1))
                 for kind, (code, *args) in arrays]

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import lax, random, numpy as jnp
 from minijax.transforms.api import vmap
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.transforms.jit import jit
 from minijax.nn import sigmoid
 
@@ -108,15 +108,12 @@ def lstm(x: Any, h_0: Any, c_0: Any, weights: Any, seq_lengths: Any, input_size:
 
 @functools.partial(jit, static_argnums=(8, 9, 10, 11, 12))
 def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: Weights, W_hh: Weights, b_ih: Weights,
-             b_hh: Weights, seq_lengths: Array, input_size: int, hidden_size: int,
-             num_layers: int, dropout: float, bidirectional: bool
-             ) -> tuple[Array, Array, Array]:
+             b_hh: Weights, seq_lengths: Array, input_size: int, hidden_size: int, num_layers: int,
+             dropout: float, bidirectional: bool) -> tuple[Array, Array, Array]:
     """The same as `lstm`, for weights as `unpack_lstm_weights` returns them."""
-    if seq_lengths.dtype != np.int32:
-        raise NotImplementedError("`seq_lengths` can only be int32.")
-    if dropout != 0.0:
-        raise NotImplementedError("Dropout not supported in LSTM reference because we cannot "
-                                  "determine CUDNN dropout mask.")
+    refuse((seq_lengths.dtype != np.int32, "`seq_lengths` can only be int32."),
+           (dropout != 0.0, "Dropout not supported in LSTM reference because we cannot determine "
+            "CUDNN dropout mask."), error=NotImplementedError)
     directions = 2 if bidirectional else 1
     sequence, states, cells = x.transpose(1, 0, 2), [], []
     for layer in range(num_layers):

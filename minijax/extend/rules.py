@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.core import Primitive, Undefined, Zero
+from minijax.core import Outs, Primitive, Undefined, Zero
 from minijax.custom import host_callback
 from minijax.primitives.ad_util import batch_to, instantiate
 
@@ -94,7 +94,7 @@ def _pairs_to_ours(primitive: Primitive, rule: Rule) -> Rule:
 
     It takes tuples, since rules compare their structure with that of other tuples.
     """
-    def ours(*args: Any, **params: Any) -> tuple[list, list]:
+    def ours(*args: Any, **params: Any) -> Outs:
         outs, others = rule(*(tuple(x) if type(x) is list else x for x in args), **params)
         return list(map(core.as_value, as_list(primitive, outs))), as_list(primitive, others)
     return ours

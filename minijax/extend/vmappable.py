@@ -10,7 +10,6 @@ import numpy as np
 
 from minijax.transforms import api
 from minijax import core, tree_util
-from minijax.core import Array
 from minijax.primitives.slicing import index_leading
 
 # Class → the functions that split a value of it into examples, and join examples.
@@ -108,7 +107,7 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
         (core.as_value(x).shape[spec] for x, spec in inputs if spec is not None), 0)
     returned: list[Any] = []
 
-    def of_arrays(index: Array, *arrays: Array) -> list[Any]:
+    def of_arrays(index: core.Array, *arrays: core.Array) -> list[Any]:
         trace: Any = core.current_trace.get()
         rest = iter(arrays)
 

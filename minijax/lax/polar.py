@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from minijax import dtypes
-from minijax.core import Array, as_value
+from minijax.core import Array, as_value, refuse
 from minijax.control_flow.loops import while_loop
 from minijax.primitives import joining
 from minijax.primitives.algebra import sqrt
@@ -48,10 +48,9 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
     polar decomposition* (2010).
     """
     x = as_value(x)
-    if x.ndim != 2 or x.shape[0] < x.shape[1]:
-        raise ValueError("The input matrix of shape M x N must have M >= N.")
-    if x.dtype.kind not in "fc":
-        raise ValueError(f"data type {x.dtype.type} not inexact")
+    refuse((x.ndim != 2 or x.shape[0] < x.shape[1],
+            "The input matrix of shape M x N must have M >= N."),
+           (x.dtype.kind not in "fc", f"data type {x.dtype.type} not inexact"), error=ValueError)
     x = x if dynamic_shape is None else _masked(x, *dynamic_shape)
     limit = 10 if max_iterations is None else max_iterations
     eps = float(dtypes.finfo(x.dtype).eps) if eps is None else eps

@@ -139,8 +139,7 @@ def _eta(a: Array, x: Array) -> Array:
     """The number of the sign of x - a, half of whose square is x/a - 1 - log(x/a)."""
     mu = (x - a) / a
     is_near = abs(mu) < .1
-    near, far = (select(is_near, *pair) for pair in (
-        (mu, filled(.05, x)), (filled(1, x), mu)))
+    near, far = (select(is_near, *pair) for pair in ((mu, filled(.05, x)), (filled(1, x), mu)))
     logarithm = select(is_near, filled(0, x), log(x) - log(a))
     by_series = near * sqrt(polynomial([2 / k for k in range(2, 16)], -near))
     direct = sqrt(2 * (far - logarithm))

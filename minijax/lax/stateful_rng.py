@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Effect, Primitive, ShapedArray, cannot
-from minijax.primitives.axes import Shape, canonical_shape, check_sizes, refuse
+from minijax.core import Array, Effect, Primitive, ShapedArray, cannot, refuse
+from minijax.primitives.axes import Shape, canonical_shape, check_sizes
 
 
 class StateEffect(Effect):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example
+from minijax.core import Array, Example, refuse
 from minijax.control_flow.loops import scan
 from minijax.transforms.derived import derived
 from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
-from minijax.primitives.axes import refuse
 from minijax.primitives.comparison import select
 from minijax.primitives.ad_util import move_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, identity_like, lower_part, matmul,
@@ -136,8 +135,7 @@ def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float) -> Array:
     return alpha * matmul(a, matrix_transpose(a)) + beta * c
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
-                      ) -> Array:
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Array:
     """The x for which ``a x = b``, a being tridiagonal, by elimination that exchanges rows.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from minijax import numpy as jnp
 from minijax.nn.normalisers import logsumexp, softmax
 from minijax.numpy.arguments import ArrayLike, as_array
-from minijax.primitives.axes import refuse
+from minijax.core import refuse
 
 
 def _check(query: Any, key: Any, value: Any, implementation: str | None) -> None:

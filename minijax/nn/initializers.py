@@ -161,8 +161,7 @@ def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, varian
     raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
 
 
-def _complex(key: Any, shape: Sequence[int], dtype: Any, square: Callable[[Array], Array]
-             ) -> Array:
+def _complex(key: Any, shape: Sequence[int], dtype: Any, square: Callable[[Array], Array]) -> Array:
     """Complex numbers of uniform angle, whose squared radius is a function of uniform numbers."""
     radius, angle = (random.uniform(k, shape, dtypes.to_floating_dtype(dtype))
                      for k in random.split(key))

@@ -72,9 +72,8 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
-def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
-              keepdims: bool = False, return_sign: bool = False,
-              where: ArrayLike | None = None) -> Any:
+def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: bool = False, where: ArrayLike | None = None) -> Any:
     """``log(sum(b * exp(a)))``, without overflow.
 
     >>> round(float(logsumexp(jnp.array([1000., 1000.]))), 3)

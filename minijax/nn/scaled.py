@@ -234,8 +234,7 @@ def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
                                preferred_element_type=preferred_element_type)
     dtype = np.dtype(preferred_element_type)
     if dtype not in (np.float32, np.float16, dtypes.bfloat16):
-        raise TypeError("Only support preferred_element_type in (f32, bf16, f16), but got "
-                        f"{dtype}")
+        raise TypeError(f"Only support preferred_element_type in (f32, bf16, f16), but got {dtype}")
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     a, stack, rows = _as_matrices(a, as_dims(lhs_contract), as_dims(lhs_batch))
     b, _, columns = _as_matrices(b, as_dims(rhs_contract), as_dims(rhs_batch))

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from numpy import dtype, get_printoptions, printoptions, set_printoptions
     from minijax.dtypes import finfo, float0, iinfo, promote_types, result_type
     from minijax.numpy import fft, linalg
-    from minijax.numpy.arithmetic import (arctan2, atan2, clip, copysign, divide, divmod,
-                                          float_power, floor_divide, fmax, fmin, fmod, heaviside,
-                                          hypot, ldexp, mod, nextafter, pow, power, remainder, sinc,
-                                          true_divide)
+    from minijax.numpy.arithmetic import (
+        arctan2, atan2, clip, copysign, divide, divmod, float_power, floor_divide, fmax, fmin, fmod,
+        heaviside, hypot, ldexp, mod, nextafter, pow, power, remainder, sinc, true_divide)
     from minijax.numpy.bits import (bitwise_count, frexp, gcd, lcm, modf, packbits, spacing,
                                     unpackbits)
     from minijax.numpy.contractions import (cross, dot, einsum, einsum_path, inner, kron, matmul,
@@ -49,33 +48,27 @@ if TYPE_CHECKING:
                                           cumulative_sum, max, mean, min, nanargmax, nanargmin,
                                           nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod,
                                           nanstd, nansum, nanvar, prod, ptp, std, sum, var)
-    from minijax.numpy.scalar_types import (can_cast, isdtype, issubdtype, ComplexWarning, bfloat16,
-                                            bool_, cdouble, character, complex128, complex64,
-                                            complex_, complexfloating, csingle, double, e,
-                                            euler_gamma, flexible, float16, float32, float4_e2m1fn,
-                                            float64, float6_e2m3fn, float6_e3m2fn, float8_e3m4,
-                                            float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn,
-                                            float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz,
-                                            float8_e8m0fnu, float_, floating, generic, inexact, inf,
-                                            int1, int16, int2, int32, int4, int64, int8, int_,
-                                            integer, nan, newaxis, number, object_, pi,
-                                            signedinteger, single, uint, uint1, uint16, uint2,
-                                            uint32, uint4, uint64, uint8, unsignedinteger,
-                                            bool_ as bool)
-    from minijax.numpy.searching import (argwhere, bincount, compress, digitize, extract,
-                                         flatnonzero, histogram, histogram2d, histogram_bin_edges,
-                                         histogramdd, nonzero, piecewise, select, take,
-                                         take_along_axis, where)
+    from minijax.numpy.scalar_types import (
+        can_cast, isdtype, issubdtype, ComplexWarning, bfloat16, bool_, cdouble, character,
+        complex128, complex64, complex_, complexfloating, csingle, double, e, euler_gamma, flexible,
+        float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn, float8_e3m4,
+        float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+        float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic, inexact, inf, int1, int16, int2,
+        int32, int4, int64, int8, int_, integer, nan, newaxis, number, object_, pi, signedinteger,
+        single, uint, uint1, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
+        bool_ as bool)
+    from minijax.numpy.searching import (
+        argwhere, bincount, compress, digitize, extract, flatnonzero, histogram, histogram2d,
+        histogram_bin_edges, histogramdd, nonzero, piecewise, select, take, take_along_axis, where)
     from minijax.numpy.sequences import (bartlett, blackman, convolve, correlate, diff, ediff1d,
                                          gradient, hamming, hanning, i0, interp, kaiser, polyval,
                                          trapezoid, unwrap)
     from minijax.numpy.sets import (intersect1d, isin, setdiff1d, setxor1d, union1d, unique,
                                     unique_all, unique_counts, unique_inverse, unique_values)
-    from minijax.numpy.shaping import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays,
-                                       broadcast_shapes, broadcast_to, expand_dims, flip, fliplr,
-                                       flipud, matrix_transpose, moveaxis, ndim, permute_dims,
-                                       ravel, reshape, roll, rollaxis, rot90, shape, size, squeeze,
-                                       swapaxes, transpose)
+    from minijax.numpy.shaping import (
+        atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
+        expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, ndim, permute_dims, ravel,
+        reshape, roll, rollaxis, rot90, shape, size, squeeze, swapaxes, transpose)
     from minijax.numpy.sorting import (argpartition, argsort, lexsort, median, nanmedian,
                                        nanpercentile, nanquantile, partition, percentile, quantile,
                                        searchsorted, sort, sort_complex)
@@ -83,14 +76,13 @@ if TYPE_CHECKING:
     from minijax.numpy.ufuncs import (add, bitwise_and, bitwise_or, bitwise_xor, frompyfunc,
                                       logaddexp, logaddexp2, logical_and, logical_or, logical_xor,
                                       maximum, minimum, multiply, negative, subtract, ufunc)
-    from minijax.numpy.unary import (abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin,
-                                     arcsinh, arctan, arctanh, around, asin, asinh, atan, atanh,
-                                     cbrt, ceil, conj, conjugate, cos, cosh, deg2rad, degrees, exp,
-                                     exp2, expm1, fabs, floor, imag, iscomplex, iscomplexobj,
-                                     isfinite, isinf, isnan, isneginf, isposinf, isreal, isrealobj,
-                                     isscalar, iterable, log, log10, log1p, log2, nan_to_num,
-                                     positive, rad2deg, radians, real, reciprocal, rint, round,
-                                     sign, signbit, sin, sinh, sqrt, square, tan, tanh, trunc)
+    from minijax.numpy.unary import (
+        abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctanh,
+        around, asin, asinh, atan, atanh, cbrt, ceil, conj, conjugate, cos, cosh, deg2rad, degrees,
+        exp, exp2, expm1, fabs, floor, imag, iscomplex, iscomplexobj, isfinite, isinf, isnan,
+        isneginf, isposinf, isreal, isrealobj, isscalar, iterable, log, log10, log1p, log2,
+        nan_to_num, positive, rad2deg, radians, real, reciprocal, rint, round, sign, signbit, sin,
+        sinh, sqrt, square, tan, tanh, trunc)
     from minijax.numpy.vectorization import apply_along_axis, vectorize
 
 __all__ = lazily.attach(globals(), exported(__name__))

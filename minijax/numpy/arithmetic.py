@@ -16,11 +16,10 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value, stood_for
 from minijax.custom.custom_jvp_vjp import custom_jvp
-from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, as_array,
-                                     check_arraylike, choose, convert, from_lax, like,
-                                     promote_args, promote_args_inexact, promote_args_numeric,
-                                     promote_dtypes_inexact, promote_dtypes_numeric,
-                                     promote_shapes, promoted, public, result_dtype, weak_if_scalar)
+from minijax.numpy.arguments import (
+    ArrayLike, Inexact, Numeric, Operand, as_array, check_arraylike, choose, convert, from_lax,
+    like, promote_args, promote_args_inexact, promote_args_numeric, promote_dtypes_inexact,
+    promote_dtypes_numeric, promote_shapes, promoted, public, result_dtype, weak_if_scalar)
 from minijax.numpy.unary import isinf, isnan, signbit
 
 

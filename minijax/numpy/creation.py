@@ -19,11 +19,10 @@ from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import sharding_like
 from minijax.numpy import interchange
-from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
-                                     broadcast_arrays_to_one_shape, broadcast_to_shape,
-                                     check_arraylike, check_promotion, convert,
-                                     promote_dtypes_inexact, promote_shapes, public,
-                                     shape_of_argument, static_index, static_value)
+from minijax.numpy.arguments import (
+    ArrayLike, Inexact, Template, as_array, broadcast_arrays_to_one_shape, broadcast_to_shape,
+    check_arraylike, check_promotion, convert, promote_dtypes_inexact, promote_shapes, public,
+    shape_of_argument, static_index, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import keys_of
@@ -176,8 +175,7 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
     leaves = list(_leaves(items))
     if dtype is None:
-        dtype = (dtypes.lattice_result_type(*leaves)[0] if leaves
-                 else dtypes.default_float_dtype())
+        dtype = dtypes.lattice_result_type(*leaves)[0] if leaves else dtypes.default_float_dtype()
     if not isinstance(dtype, np.dtype) or any(isinstance(leaf, Tracer) for leaf in leaves):
         parts = [convert(_array(item, dtype), dtype) for item in items]
         return lax.concatenate([lax.expand_dims(x, (0,)) for x in parts], 0)
@@ -370,8 +368,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
 
 
 def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
-             retstep: bool = False, dtype: Any = None, axis: int = 0, *,
-             device: Any = None) -> Any:
+             retstep: bool = False, dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`, both included.
 
     >>> linspace(0, 1, 5)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
                                      check_promotion, choose, convert, diagonal_offset,
                                      indices_along, is_traced_index, like, public)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import canonical_shape, check_sizes, refuse, replaced
+from minijax.primitives.axes import canonical_shape, check_sizes, replaced
 
 
 def _on_diagonal(rows: int, columns: int, k: Any) -> Any:
@@ -185,8 +185,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return diag(ravel(convert(v, v.dtype)), k)
 
 
-def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *,
-                  inplace: bool = True) -> Array:
+def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """The matrix with other values on its diagonal; needs ``inplace=False``.
 
     >>> fill_diagonal(np.ones((2, 2)), 0, inplace=False)

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import contractions, diagonals, factorisations, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
                                      check_promotion, choose, convert, indices_along,
                                      promote_dtypes_inexact, promoted, public, static_value)
-from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorization import vectorize
@@ -161,8 +160,7 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     others = reductions.prod(diagonal[..., :-1], -1) * parity
     whole = others * diagonal[..., -1]
     rows = take_along_axis(a_dot, permutation[..., None], -2)
-    x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True,
-                                    unit_diagonal=True)
+    x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
     row, column = indices_along(factors.shape, -2, -1)
     is_last = row == a.shape[-1] - 1
     scale = choose(is_last, others[..., None, None], whole[..., None, None])
@@ -249,8 +247,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
            [0, 1]], dtype=int32)
     """
     if a.ndim < 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least "
-                        "two-dimensional")
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     if a.shape[-1] != a.shape[-2]:
         raise TypeError("Last 2 dimensions of the array must be square")
     try:
@@ -335,14 +332,13 @@ def cond(x: Any, p: Any = None) -> Array:
     if p in (None, 2, -2):
         values = lax.linalg.svd(x, compute_uv=False)
         if values.shape[-1] == 0:
-            raise ValueError("jnp.linalg.cond: input array must not be empty; "
-                             f"got {x.shape=}")
+            raise ValueError(f"jnp.linalg.cond: input array must not be empty; got {x.shape=}")
         largest, least = values[..., 0], values[..., -1]
         return least / largest if p == -2 else largest / least
     if x.shape[-2] != x.shape[-1]:
         raise ValueError("jnp.linalg.cond: for p != 2 and p != -2, array must be square; "
                          f"got {x.shape=}")
-    return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+    return factorisations.norm(x, p, (-2, -1)) * factorisations.norm(inv(x), p, (-2, -1))
 
 
 def matrix_rank(M: Inexact, rtol: ArrayLike | None = None, *, hermitian: bool = False,
@@ -390,10 +386,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     a, b = promote_dtypes_inexact(a, b)
     if a.shape[0] != b.shape[0]:
         raise ValueError("Leading dimensions of input arrays must match")
-    if a.ndim != 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
-    if b.ndim not in (1, 2):
-        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+    given = "-dimensional array given. Array must be"
+    refuse((a.ndim != 2, f"{a.ndim}{given} two-dimensional"),
+           (b.ndim not in (1, 2), f"{b.ndim}{given} one or two-dimensional"))
     check_promotion(real_dtype(a.dtype).type(0), rcond)
     sides = b if b.ndim == 2 else b[:, None]
     eps = dtypes.finfo(a.dtype).eps

@@ -77,8 +77,7 @@ def eigvals(a: Inexact) -> Array:
     Raises:
       ValueError, TypeError: for other than square matrices.
     """
-    return lax.linalg.eig(a, compute_left_eigenvectors=False,
-                          compute_right_eigenvectors=False)[0]
+    return lax.linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
 def eigh(a: Inexact, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
@@ -214,8 +213,7 @@ def norm(x: Inexact, ord: Any = None, axis: Axes = None, keepdims: bool = False)
                      "vector-norm, or two axes to compute a matrix-norm.")
 
 
-def vector_norm(x: Inexact, /, *, axis: Axes = None, keepdims: bool = False,
-                ord: Any = 2) -> Array:
+def vector_norm(x: Inexact, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """The length of vectors; their components may lie along several axes.
 
     >>> vector_norm(np.array([[3., 0.], [0., 4.]]))

@@ -4,8 +4,6 @@ Builds on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/lax_numpy.py`, `array_creation.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -55,8 +53,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     return asarray(np.fromstring(string, dtype, count, sep=sep))
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
-                 ) -> Any:
+def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
     """The values of a function of the indices along each axis, one argument for each.
 
     >>> fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int)

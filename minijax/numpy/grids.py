@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy import creation, diagonals
 from minijax.numpy.arguments import (ArrayLike, as_arrays, check_promotion, choose, convert,
                                      indices_within, promote_dtypes, public, result_dtype,
@@ -22,7 +22,7 @@ from minijax.numpy.arguments import (ArrayLike, as_arrays, check_promotion, choo
 from minijax.numpy.joining import concatenate
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import transpose
-from minijax.primitives.axes import refuse, replaced
+from minijax.primitives.axes import replaced
 
 s_, index_exp = np.s_, np.index_exp
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
-from minijax.lax import GatherDimensionNumbers
 from minijax.numpy.arguments import convert, promote_dtypes
 from minijax.primitives.axes import as_int64, canonical_shape
 from minijax.primitives.dynamic_slice import wrapped
@@ -276,7 +275,7 @@ class Plan(NamedTuple):
     """The parameters of the gather that reads at an index, or of the scatter that writes there."""
 
     indices: Any
-    dimension_numbers: GatherDimensionNumbers
+    dimension_numbers: lax.GatherDimensionNumbers
     slice_sizes: tuple[int, ...]
     shape: tuple[int, ...]  # of the result, new axes included
     new_axes: list[int]
@@ -313,7 +312,7 @@ def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
     operand = [entry for entry in entries if entry.axis is not None]
     return Plan(
         _table([*columns.values()], tuple(n for n, _ in batch)),
-        GatherDimensionNumbers(
+        lax.GatherDimensionNumbers(
             offset_dims=tuple(i for i, (_, entry) in enumerate(kept) if entry and entry.is_box),
             collapsed_slice_dims=tuple(i for i, entry in enumerate(operand) if not entry.is_box),
             start_index_map=tuple(columns)),
@@ -329,8 +328,7 @@ def _result_axes(entries: Sequence[Entry]) -> list[tuple[int, Entry | None]]:
     As in NumPy they replace the arrays if these are adjacent in the index, else they come first.
     """
     arrays = [i for i, entry in enumerate(entries) if entry.kind in ("integer", "array")]
-    block = [(n, None) for n in lax.broadcast_shapes(
-        *[np.shape(entries[i].value) for i in arrays])]
+    block = [(n, None) for n in lax.broadcast_shapes(*[np.shape(entries[i].value) for i in arrays])]
     axes = [(1 if entry.kind == "new axis" else len(entry.value), entry)
             for i, entry in enumerate(entries) if i not in arrays]
     positions = sorted({entries[i].position for i in arrays})

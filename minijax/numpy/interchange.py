@@ -4,8 +4,6 @@ Builds on `core` and `devices`.  Memory of a GPU is shared in both directions, n
 is kept alive.  Chapter 27.  In JAX: `jax/_src/dlpack.py`, `jax/_src/array.py`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import sys
@@ -16,8 +14,7 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from minijax import core
-from minijax.core import Array, ArrayImpl, ShapedArray
+from minijax.core import Array, ArrayImpl, ShapedArray, dtype_name, get_aval
 from minijax.errors import JaxRuntimeError
 from minijax.placement.devices import CudaDevice, Device, DeviceArray, EmulatedDevice, GpuDevice
 from minijax.numpy import display
@@ -170,7 +167,7 @@ def capsule(address: int, aval: ShapedArray, device: tuple[int, int], owner: Any
             flags: int | None) -> Any:
     """A capsule of memory that has an owner; without flags, one of a version before 1."""
     if aval.dtype not in CODES:
-        raise BufferError(f"DLPack has no type for {core.dtype_name(aval.dtype)}")
+        raise BufferError(f"DLPack has no type for {dtype_name(aval.dtype)}")
     lengths = (ctypes.c_int64 * aval.ndim)(*aval.shape)
     strides = (ctypes.c_int64 * aval.ndim)(
         *(math.prod(aval.shape[i + 1:]) for i in range(aval.ndim)))
@@ -231,7 +228,7 @@ def shared(values: np.ndarray) -> Array:
     Raises:
       ValueError: where it must be copied, as it is not aligned, in another order, or narrowed.
     """
-    aval = core.get_aval(values)
+    aval = get_aval(values)
     why = ("is not aligned to 64 bytes" if values.ctypes.data % 64 else
            "is not in row-major order" if not values.flags.c_contiguous else
            f"has {values.dtype} and not {aval.dtype}" if values.dtype != aval.dtype else "")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array, stood_for
+from minijax.core import Array, refuse, stood_for
 from minijax.numpy import reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays, choose,
                                      broadcast_to_shape, canonical_axis, check_arraylike,
@@ -23,7 +23,7 @@ from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from minijax.numpy.unary import round
 from minijax.numpy.vectorization import apply_along_axis
-from minijax.primitives.axes import as_dims, refuse, replaced, with_item, without
+from minijax.primitives.axes import as_dims, replaced, with_item, without
 
 
 # ── Joining ──────────────────────────────────────────────────────────────────────────────────

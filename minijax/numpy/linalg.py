@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import Array
+from minijax.core import Array, refuse as _refuse
 from minijax.numpy import contractions, diagonals
 from minijax.numpy.arguments import ArrayLike, as_arrays, check_promotion as _check_promotion
 from minijax.numpy.contractions import vecdot
@@ -19,7 +19,6 @@ from minijax.numpy.factorisations import (EigResult, EighResult, QRResult, SVDRe
                                           svdvals, vector_norm)
 from minijax.numpy.shaping import matrix_transpose
 from minijax.placement.out_sharding import exported as _exported
-from minijax.primitives.axes import refuse as _refuse
 from minijax.util.exports import export_all as _export_all
 
 

@@ -4,8 +4,6 @@ Builds on `dtypes` and `device_put`.  Chapter 01, *Arrays, dtypes and weak types
 In JAX: `jax/_src/numpy/array_api_metadata.py`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, Tracer, donate, is_donated
+from minijax.core import Array, ArrayImpl, Tracer, donate, is_donated, refuse
 from minijax.placement.device_put import block_until_ready, device_put
 from minijax.placement.devices import CPU
 from minijax.placement.resharding import shards
@@ -21,7 +21,6 @@ from minijax.numpy import (arithmetic, contractions, creation, diagonals, displa
                            interchange, joining, logic, putting, reductions, searching, shaping,
                            sorting, unary)
 from minijax.numpy.arguments import as_array
-from minijax.primitives.axes import refuse
 from minijax.primitives.slots import real_dtype
 from minijax.transforms.prepared import boundary, prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good

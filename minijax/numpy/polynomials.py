@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy import diagonals, equations, factorisations, putting, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, choose, convert,
                                      promote_dtypes_inexact, promoted, public, static_value,
                                      static_int)
 from minijax.numpy.sequences import convolve
 from minijax.numpy.shaping import atleast_1d
-from minijax.primitives.axes import refuse
 
 
 def poly(seq_of_zeros: Inexact) -> Array:
@@ -202,18 +201,15 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
         raise ValueError("expected deg >= 0")
     refuse((x.ndim != 1, "expected 1D vector for x"),
            (not x.size, "expected non-empty vector for x"),
-           (y.ndim not in (1, 2), "expected 1D or 2D array for y"))
-    if x.shape[0] != y.shape[0]:
-        raise TypeError("expected x and y to have same length")
+           (y.ndim not in (1, 2), "expected 1D or 2D array for y"),
+           (x.shape[:1] != y.shape[:1], "expected x and y to have same length"))
     if rcond is None:
         rcond = x.size * float(dtypes.finfo(x.dtype).eps)
     powers: Any = diagonals.vander(x, count)
     if w is not None:
         w = as_array("polyfit", w)
-        if w.ndim != 1:
-            raise TypeError("expected a 1-d array for weights")
-        if w.shape[0] != y.shape[0]:
-            raise TypeError("expected w and y to have the same length")
+        refuse((w.ndim != 1, "expected a 1-d array for weights"),
+               (w.shape[:1] != y.shape[:1], "expected w and y to have the same length"))
         powers, y = powers * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
     scale: Any = lax.sqrt(reductions.sum(powers * powers, 0))
     coefficients, residuals, rank, values = equations.lstsq(powers / scale, y, rcond)

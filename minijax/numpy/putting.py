@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array, stood_for
+from minijax.core import Array, refuse, stood_for
 from minijax.numpy import arguments
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
@@ -21,7 +21,7 @@ from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arr
                                      indices_within, promote_dtypes, public, static_value)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import canonical_shape, refuse
+from minijax.primitives.axes import canonical_shape
 
 
 def _check_not_in_place(name: str, inplace: bool) -> None:
@@ -165,8 +165,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     return convert(elements, elements.dtype)
 
 
-def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None
-               ) -> Array:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """The array without the zeros at its ends; it must be concrete.
 
     >>> trim_zeros(np.array([0, 1, 0, 2, 0]))

@@ -14,16 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import core, dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.transforms.arguments import bound
-from minijax.numpy.arguments import (ArrayLike, Axes, array_and_axis, as_array, broadcast_along,
-                                     broadcast_to_shape, canonical_axes, canonical_axis,
-                                     check_arraylike, check_axis_index, choose, convert, documented,
-                                     initial_value, promote_dtypes_inexact, public, static_axes,
-                                     with_arrays)
+from minijax.numpy.arguments import (
+    ArrayLike, Axes, array_and_axis, as_array, broadcast_along, broadcast_to_shape, canonical_axes,
+    canonical_axis, check_arraylike, check_axis_index, choose, convert, documented, initial_value,
+    promote_dtypes_inexact, public, static_axes, with_arrays)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
-from minijax.primitives.axes import refuse, replaced
+from minijax.primitives.axes import replaced
 from minijax.primitives.slots import extremum_identity
 
 
@@ -411,8 +410,7 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = Non
     >>> cumulative_sum(np.array([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)
     """
-    return _cumulative("sum", cumsum, x, axis, dtype or _promoted_integer(x.dtype),
-                       include_initial)
+    return _cumulative("sum", cumsum, x, axis, dtype or _promoted_integer(x.dtype), include_initial)
 
 
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax
-from minijax.core import Array, stood_for
-from minijax.lax import GatherScatterMode
+from minijax.core import Array, refuse, stood_for
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
@@ -26,7 +25,7 @@ from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
 from minijax.primitives import gather_scatter
-from minijax.primitives.axes import refuse, replaced
+from minijax.primitives.axes import replaced
 
 _INT = np.dtype("int32")
 
@@ -68,8 +67,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
                               promote_dtypes(*map(stood_for, [*choicelist, default])))
 
 
-def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
-              **kw: Any) -> Array:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """A function given in pieces: where a condition holds, the function that belongs to it.
 
     Where several conditions hold, the last counts; one function more than conditions is the
@@ -100,8 +98,7 @@ def _select_first_true(conditions: Sequence[Any], choices: list[Any]) -> Any:
 
 # ── Indices of elements ──────────────────────────────────────────────────────────────────────
 
-def nonzero(a: ArrayLike, *, size: int | None = None,
-            fill_value: Any = None) -> tuple[Array, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The indices of all elements that are not zero, one array for each axis.
 
     >>> nonzero(np.array([0, 7, 0, 5]))
@@ -346,7 +343,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
 
 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
-                    mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
+                    mode: str | lax.GatherScatterMode | None = None, fill_value: Any = None, *,
                     wrap_negative_indices: bool | None = None) -> Array:
     """The elements at indices along an axis, row by row.
 
@@ -376,7 +373,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     x, indices = (broadcast_to_shape(each, replaced(rows, axis, each.shape[axis]))
                  for each in (x, indices))
     return gather_scatter.take_along_axis(
-        x, indices, axis, GatherScatterMode.from_any(mode or "fill"), fill_value)
+        x, indices, axis, lax.GatherScatterMode.from_any(mode or "fill"), fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,

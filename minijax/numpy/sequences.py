@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.transforms.jit import jit
 from minijax.numpy import arithmetic, reductions, sorting
@@ -24,7 +24,7 @@ from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays, broa
                                      check_promotion, choose, convert, promote_dtypes,
                                      promote_dtypes_inexact, promoted, public, static_int)
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import refuse, replaced
+from minijax.primitives.axes import replaced
 from minijax.primitives.convert import converted
 
 
@@ -192,8 +192,7 @@ def _wrap_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     return x, xp, lax.concatenate([fp[-1:], fp, fp[:1]], 0)
 
 
-def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
-              axis: int = -1) -> Array:
+def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral by the trapezoidal rule.
 
     >>> trapezoid(np.array([1., 2., 3.]))
@@ -325,8 +324,7 @@ def i0(x: Inexact) -> Array:
     1.2661
     """
     if x.dtype.kind == "c":
-        raise ValueError("Unsupported input type to jax.numpy.i0: "
-                         f"{np.dtype(x.dtype)}")
+        raise ValueError(f"Unsupported input type to jax.numpy.i0: {np.dtype(x.dtype)}")
     return i0_of_floats(x)
 
 

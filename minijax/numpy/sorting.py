@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.transforms.jit import jit
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Axes, array_and_axis, as_arrays,
-                                     broadcast_along, canonical_axes, canonical_axis,
-                                     check_promotion, choose, convert, promote_dtypes_inexact,
-                                     public, static_axes)
+from minijax.numpy.arguments import (
+    Alike, ArrayLike, Axes, array_and_axis, as_arrays, broadcast_along, canonical_axes,
+    canonical_axis, check_promotion, choose, convert, promote_dtypes_inexact, public, static_axes)
 from minijax.numpy.unary import isnan
-from minijax.primitives.axes import refuse, without
+from minijax.primitives.axes import without
 
 _INT = np.dtype("int32")
 

@@ -4,8 +4,6 @@ Builds on `arithmetic`, `logic`, `reductions`, `vectorization`.  Chapter 20, *Pr
 NumPy differs*.  In JAX: `jax/_src/numpy/ufunc_api.py`, `ufuncs.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math
@@ -17,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy import arithmetic, logic, reductions, unary
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_to_shape, canonical_axis, check_arraylike, choose,
@@ -27,7 +25,6 @@ from minijax.numpy.shaping import moveaxis
 from minijax.numpy.vectorization import vectorize
 from minijax.transforms.prepared import prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
-from minijax.primitives.axes import refuse
 
 _api_boundary: Callable[[Callable[..., Any]], Callable[..., Any]] = functools.partial(
     api_boundary, is_whole=True)
@@ -55,13 +52,10 @@ class ufunc:
       reduce, accumulate, at, reduceat: quicker implementations than a loop over the elements.
     """
 
-    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,
-                 name: str | None = None, nargs: int | None = None, identity: Any = None,
-                 call: Callable[..., Any] | None = None,
-                 reduce: Callable[..., Any] | None = None,
-                 accumulate: Callable[..., Any] | None = None,
-                 at: Callable[..., Any] | None = None,
-                 reduceat: Callable[..., Any] | None = None) -> None:
+    def __init__(self, func: Callable, /, nin: int, nout: int, *, name: str | None = None,
+                 nargs: int | None = None, identity: Any = None, call: Callable | None = None,
+                 reduce: Callable | None = None, accumulate: Callable | None = None,
+                 at: Callable | None = None, reduceat: Callable | None = None) -> None:
         self.__name__ = self.__qualname__ = str(name or func.__name__)
         self.__doc__, self.__module__ = func.__doc__, ufunc.__module__
         self._parts = _Parts(
@@ -166,8 +160,7 @@ class ufunc:
         return lax.fori_loop(start, len(rows), step, first) if len(rows) else first
 
     @_api_boundary
-    def accumulate(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None
-                   ) -> Array:
+    def accumulate(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None) -> Array:
         """For each index along an axis, the elements up to there, joined.
 
         >>> ufunc(lambda x, y: x - y, 2, 1).accumulate(np.array([9, 2, 3]))
@@ -299,8 +292,7 @@ def _check_integer(x: Any) -> Any:
 
 def _log_of_sum(x: Any, axes: tuple[int, ...]) -> Any:
     """The logarithm of the sum of exponentials; -inf for no elements."""
-    largest = lax.stop_gradient(reductions.max(unary.real(x), axes, keepdims=True,
-                                               initial=-np.inf))
+    largest = lax.stop_gradient(reductions.max(unary.real(x), axes, keepdims=True, initial=-np.inf))
     largest = choose(lax.is_finite(largest), largest, 0)
     return lax.log(lax.reduce_sum(lax.exp(x - largest), axes)) + lax.squeeze(largest, axes)
 

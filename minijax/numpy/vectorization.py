@@ -17,8 +17,7 @@ from minijax import lax, tree_util
 from minijax.util import tracebacks
 from minijax.core import Array
 from minijax.numpy import creation
-from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis,
-                                     check_loop_ranks, public)
+from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_loop_ranks, public)
 from minijax.numpy.shaping import moveaxis
 
 CoreDims = tuple[str, ...]
@@ -107,8 +106,7 @@ def _broadcasting(function: Callable, signature: str | None, whose: str, args: l
     mapped = checked
     for back in range(-1, -len(shape) - 1, -1):  # from the innermost loop outwards
         if shape[back] != 1:
-            in_axes = [0 if len(loop) >= -back and loop[back] != 1 else None
-                       for loop in loops]
+            in_axes = [0 if len(loop) >= -back and loop[back] != 1 else None for loop in loops]
             mapped = api.vmap(mapped, in_axes=tuple(in_axes))
     squeezed = [lax.squeeze(x, [d for d in range(len(loop)) if loop[d] == 1])
                 for x, loop in zip(args, loops, strict=True)]

@@ -36,8 +36,7 @@ class Grid(NamedTuple):
     @classmethod
     def of(cls, mesh: Any) -> Grid:
         """That of a `Mesh`, of the ranks of its devices."""
-        return cls(tuple(mesh.shape_tuple),
-                   tuple(device.rank for device in mesh.devices.flat))
+        return cls(tuple(mesh.shape_tuple), tuple(device.rank for device in mesh.devices.flat))
 
     def count(self, names: Sequence[Hashable]) -> int:
         """The number of blocks that axes make."""

@@ -18,7 +18,6 @@ from minijax.placement.eager_dispatch import default_device, named
 from minijax.placement.resharding import canonicalize_sharding, moving, shard_value
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               is_sharded)
-from minijax.core import Params, Primitive
 from minijax.core.tracing import check_arg
 from minijax.primitives import layouts
 from minijax.util import lazily
@@ -182,10 +181,10 @@ def _put_tracer(x: core.Tracer, place: Any) -> Any:
     return device_put_p.bind(x, device=sharding, src=src)
 
 
-class DevicePut(Primitive):
+class DevicePut(core.Primitive):
     """Evaluated, it moves the array; a program runs on the devices of its arguments."""
 
-    def evaluate(self, args: Sequence[Any], params: Params) -> list[core.ArrayImpl]:
+    def evaluate(self, args: Sequence[Any], params: core.Params) -> list[core.ArrayImpl]:
         [x], where = args, params["device"]
         if where is not None:
             return [_put(x, where, type(x))]

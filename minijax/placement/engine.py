@@ -4,8 +4,6 @@ A rank runs the program of one device.  Builds on NumPy alone.
 Chapter 11, *Named axes and many devices*.  In JAX: collectives of XLA, `jax/_src/distributed.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import threading

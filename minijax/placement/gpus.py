@@ -7,8 +7,7 @@ In JAX: PJRT's devices of `jax_plugins/cuda`.
 import functools
 from typing import Any, Self, cast
 
-from minijax import core
-from minijax.core import ArrayImpl, ShapedArray
+from minijax.core import ArrayImpl, ShapedArray, base_trace
 from minijax.placement import devices
 from minijax.placement.devices import Device, DeviceArray, on_the_host
 from minijax.util import lazily
@@ -76,7 +75,7 @@ class CudaDevice(GpuDevice):
         return _gpu(self.id)
 
     def compiled(self, lowered: Any) -> Any:
-        core.base_trace.notify("gpu", lowered.jaxpr)
+        base_trace.notify("gpu", lowered.jaxpr)
         return super().compiled(lowered)
 
     @classmethod

@@ -7,8 +7,7 @@ In JAX: XLA's `AllReduceCombiner`.
 import itertools
 from collections.abc import Iterator, Sequence
 
-from minijax import core
-from minijax.core import Array
+from minijax.core import Array, current_source
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
 from minijax.core.tracing import stage
 from minijax.placement.across import Communication, across_reduce_p
@@ -28,7 +27,7 @@ def with_joined_reductions(closed: ClosedJaxpr) -> ClosedJaxpr:
     if max(map(len, groups), default=0) < 2:
         return closed
 
-    @context.leaving(core.current_source)
+    @context.leaving(current_source)
     def run(*args: Array) -> list[Array]:
         jaxpr = closed.jaxpr
         env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args), strict=True))
@@ -36,7 +35,7 @@ def with_joined_reductions(closed: ClosedJaxpr) -> ClosedJaxpr:
             if len(group) == 1:
                 env.run(group[0])
             else:
-                core.current_source.set(group[0].source_info)
+                current_source.set(group[0].source_info)
                 outs = reduced_together(group, [env[eqn.invars[0]] for eqn in group])
                 env.update(zip((eqn.outvars[0] for eqn in group), outs, strict=True))
         return [env[x] for x in jaxpr.outvars]

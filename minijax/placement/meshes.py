@@ -218,8 +218,7 @@ class _Grid(ByValue):
     shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.axis_sizes, strict=True)))
     shape = property(lambda self: collections.OrderedDict(self.shape_tuple))
     size = property(lambda self: math.prod(self.axis_sizes) if self.axis_names else 0)
-    type_of_axis = property(
-        lambda self: dict(zip(self.axis_names, self.axis_types, strict=True)))
+    type_of_axis = property(lambda self: dict(zip(self.axis_names, self.axis_types, strict=True)))
     auto_axes = property(lambda self: self._of_type(AxisType.Auto))
     explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
     manual_axes = property(lambda self: self._of_type(AxisType.Manual))

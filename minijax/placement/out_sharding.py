@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.core import Array
 from minijax.transforms import prepared
 from minijax.util import lazily, tracebacks
 
@@ -69,7 +68,7 @@ def _with_out_sharding(fun: Callable) -> Callable:
 
 # ── As text ──────────────────────────────────────────────────────────────────────────────────
 
-def inspect_array_sharding(value: Array, *, callback: Callable[[Any], None]) -> None:
+def inspect_array_sharding(value: core.Array, *, callback: Callable[[Any], None]) -> None:
     """Call a function with the sharding of an array.
 
     Args:
@@ -85,7 +84,7 @@ def inspect_array_sharding(value: Array, *, callback: Callable[[Any], None]) -> 
     callback(value.sharding)
 
 
-def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
+def visualize_array_sharding(arr: core.Array, **kwargs: Any) -> None:
     """Print the shard of each device of an array; takes the options of `visualize_sharding`.
 
     >>> from minijax import numpy as jnp

@@ -8,10 +8,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core
-from minijax.core import Array, ArrayImpl, Primitive, ShapedArray
+from minijax.core import Array, ArrayImpl, Avals, Primitive
 from minijax.core.dce import without_dead_equations
-from minijax.core.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var,
-                                   subjaxprs)
+from minijax.core.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var, subjaxprs)
 from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import Grid, Names
 from minijax.placement.aligned import CHOSEN, Aligned
@@ -142,8 +141,7 @@ class Partitioner(Moves):
         return self._partitioned(closed, layouts_in, None)[3]
 
     def _partitioned(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
-                     layouts_out: Sequence[Layout | None] | None
-                     ) -> Staged:
+                     layouts_out: Sequence[Layout | None] | None) -> Staged:
         """Staged twice: the second time, results are made in the layouts in which they are used."""
         layouts_out = tuple(layouts_out or [None] * len(closed.out_avals))
         key = closed, tuple(layouts_in), layouts_out
@@ -322,8 +320,7 @@ def is_table(eqn: JaxprEqn, values: Sequence[Array]) -> bool:
 
 # ── Constraints ──────────────────────────────────────────────────────────────────────────────
 
-def constrained(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray], *, sharding: Any
-                ) -> OnBlocks:
+def constrained(ins: Avals, outs: Avals, *, sharding: Any) -> OnBlocks:
     """The rule of a sharding constraint: the layout that it names."""
     def rule(ranks: Partitioner, p: Primitive, blocks: list[Block], *, sharding: Any) -> list:
         [x], spec = blocks, sharding.spec

@@ -81,7 +81,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         if isinstance(axes, tuple):
             axes = tuple(axis for i, axis in enumerate(axes) if i not in static)
         return api.map_axes("pmap", fun, args, kwargs, axes, out_axes, axis_name, None, static,
-                            placed, first_row)
+                            placed, lambda x, axis: index_in_dim(x, 0, axis, keepdims=False))
 
     def placed(x: core.Array, axis: int, size: int) -> core.Array:
         if axis_size not in (None, size):
@@ -93,8 +93,6 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         return shard_value(x, NamedSharding(mesh, P(*[None] * (axis % x.ndim), name))) if (
             mesh.is_on_hosts) else x
 
-    def first_row(x: core.Array, axis: int) -> core.Array:
-        return index_in_dim(x, 0, axis, keepdims=False)
     name = "_internal_pmap_axis_name" if axis_name is None else axis_name
     jitted = jit(mapped_fun, static_argnums=static, donate_argnums=donate_argnums)
     jitted.__wrapped__ = fun

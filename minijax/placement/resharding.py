@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, errors, tree_util
-from minijax.core import Array, ArrayImpl, Example, Params, Primitive
+from minijax.core import Array, ArrayImpl, Example, Outs, Params, Primitive, refuse
 from minijax.util import lazily, source_info
 from minijax.placement.devices import Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
-from minijax.placement.named_sharding import (Format, Index, NamedSharding, Sharding,
-                                              SingleDeviceSharding, full, is_sharded,
-                                              with_full_spec)
+from minijax.placement.named_sharding import (
+    Format, Index, NamedSharding, Sharding, SingleDeviceSharding, full, is_sharded, with_full_spec)
 from minijax.primitives import ad_util
 
 
@@ -44,7 +43,7 @@ def moving(kind: type[Primitive], name: str, back: Callable[..., dict], **slots:
       kind: its class, which evaluates it.
       back: from its parameters to those of the move of a cotangent.
     """
-    def batch(axis: Any, args: list, dims: list, **places: Any) -> tuple[list, list]:
+    def batch(axis: Any, args: list, dims: list, **places: Any) -> Outs:
         new = {key: place if None in (place, dims[0]) else place.with_axis(dims[0])
                for key, place in places.items()}
         return [primitive.bind(*args, **new)], dims
@@ -273,23 +272,19 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     if not isinstance(arrays, list | tuple):
         raise TypeError(f"{name} `arrays` argument must be a list or tuple, but got "
                         f"{type(arrays)}.")
-    if any(isinstance(x, core.Tracer) for x in arrays):
-        raise ValueError(f"{name} requires a list of concrete arrays as input, but got types "
-                         f"{set(map(type, arrays))}")
-    if dtype is None and not arrays:
-        raise ValueError("If the Array has no addressable shards, `dtype` must be provided via "
-                         f"the `dtype` argument to `{name}`.")
+    refuse((any(isinstance(x, core.Tracer) for x in arrays), f"{name} requires a list of concrete "
+            f"arrays as input, but got types {set(map(type, arrays))}"),
+           (dtype is None and not arrays, "If the Array has no addressable shards, `dtype` must be "
+            f"provided via the `dtype` argument to `{name}`."), error=ValueError)
     for x in arrays:
         if not isinstance(x, Array):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
-        if x.sharding.num_devices > 1:
-            raise ValueError(
-                "When making an array from single-device arrays the input arrays must have one "
-                f"shard each. An argument array had {x.sharding.num_devices} shard(s).")
-        if dtype is not None and x.dtype != dtype:
-            raise ValueError(
-                f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable "
-                f"shards. Got dtype={np.dtype(dtype)} and shard dtype={x.dtype}`.")
+        refuse((x.sharding.num_devices > 1, "When making an array from single-device arrays the "
+                "input arrays must have one shard each. An argument array had "
+                f"{x.sharding.num_devices} shard(s)."),
+               (dtype is not None and x.dtype != dtype, f"If `dtype` is provided to `{name}`, it "
+                "must match the dtype of the addressable shards. Got dtype="
+                f"{np.dtype(dtype)} and shard dtype={x.dtype}`."), error=ValueError)
     indices = sharding.addressable_devices_indices_map(tuple(shape))
     if len(arrays) != len(indices):
         raise ValueError(f"Expected {len(indices)} per-device arrays (this is how many devices are "
@@ -307,14 +302,12 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
 
 def _check_devices(ids: list[int], expected: set[int]) -> None:
     """Refuse arrays that are not one on each device of a sharding."""
-    if len(set(ids)) < len(ids):
-        raise ValueError("When making an array from single-device arrays, the input arrays must be "
-                         f"from distinct devices, but got device IDs {ids}")
-    if set(ids) != expected:
-        raise ValueError(
-            "Addressable devices and per-device arrays devices do not match. Sharding contains "
-            f"devices {expected - set(ids)} that are not present in per-device arrays. Per-device "
-            f"arrays contain devices {set(ids) - expected} that are not present in the sharding.")
+    refuse((len(set(ids)) < len(ids), "When making an array from single-device arrays, the input "
+            f"arrays must be from distinct devices, but got device IDs {ids}"),
+           (set(ids) != expected, "Addressable devices and per-device arrays devices do not match. "
+            f"Sharding contains devices {expected - set(ids)} that are not present in per-device "
+            f"arrays. Per-device arrays contain devices {set(ids) - expected} that are not present "
+            "in the sharding."), error=ValueError)
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None

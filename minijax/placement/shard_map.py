@@ -22,7 +22,7 @@ from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
 from minijax.primitives.ad_util import batch_to
 from minijax.primitives.axes import inverse
-from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.dynamic_slice import with_batch_axis
 from minijax.primitives.named_axes import cast_operands
 from minijax.primitives.shape import reshape, transpose
 from minijax.util.tracebacks import standing_for
@@ -171,8 +171,8 @@ class _Call:
         outs, dims = core.leaving_no_tracer(vmap_flat)(
             lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
             self.flat.debug_info, on_devices=True, vma_trace=ShardMapTrace if self.check else None)
-        return [self.out_of_axis(i, x, d, name, size)
-                for i, (x, d) in enumerate(zip(outs, dims, strict=True))]
+        return [with_batch_axis(x, d, 0 if name in spec.mesh_axes() else None, size)
+                for x, d, spec in zip(outs, dims, self.specs, strict=True)]
 
     def results(self, values: Sequence[Any]) -> list[Array]:
         outs = self.flat(*(self.static.get(i, x) for i, x in enumerate(values)))
@@ -187,10 +187,6 @@ class _Call:
                 raise self._too_long("out", spec, x, f"{where} has shape {shape}, which")
         return outs
 
-    def out_of_axis(self, i: int, x: Array, dim: int | None, name: Any, size: int) -> Array:
-        if name in self.specs[i].mesh_axes():
-            return batch_to(x, dim, 0, size)
-        return x if dim is None else dynamic_index_in_dim(x, 0, dim, keepdims=False)
 
     # ── Refusals ─────────────────────────────────────────────────────────────────────────────
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes
-from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, ShapedArray, Undefined,
-                          Zero)
+from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Outs, Primitive, ShapedArray,
+                          Undefined, Zero, refuse)
 from minijax.primitives import summation
-from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, batch_dim_without, batched_axes,
+from minijax.primitives.axes import (Axes, Dim, Index, Shape, batch_dim_without, batched_axes,
                                      check_sizes, expand_index, inverse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
@@ -100,6 +100,11 @@ def broadcast_at(x: Array, dims: Sequence[int], shape: Shape) -> Array:
 
 def reshaped(x: Array, shape: Shape) -> Array:
     return x if x.shape == shape else reshape_p.bind(x, new_sizes=shape, dimensions=None)
+
+
+def in_blocks(x: Array, axis: int, count: int) -> Array:
+    """`x` with an axis split in two: blocks, and the elements of each."""
+    return reshaped(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1:]))
 
 
 def broadcast_to(x: Array, shape: Shape) -> Array:
@@ -212,8 +217,7 @@ def batch_in_front(name: str = "") -> Any:
 
 def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable[..., Shape],
                   transpose: Callable[..., Array], batch: Any, source: Callable[..., Index | Any],
-                  sharding: Callable[..., Any], examples: Examples
-                  ) -> Primitive:
+                  sharding: Callable[..., Any], examples: Examples) -> Primitive:
     """A primitive that rearranges the elements of one array.
 
     Args:
@@ -291,11 +295,9 @@ def check_axes(x: ShapedArray, axes: Axes) -> None:
     Raises:
       ValueError: naming the axes.
     """
-    if len(axes) != len(set(axes)):
-        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
-    if not all(0 <= d < x.ndim for d in axes):
-        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for "
-                         f"{x.str_long()}.")
+    refuse((len(axes) != len(set(axes)), f"duplicate value in 'axes' of reduction: {axes}"),
+           (not all(0 <= d < x.ndim for d in axes), f"reduction axes {axes} contains out-of-bounds "
+            f"indices for {x.str_long()}."), error=ValueError)
 
 
 # ── transpose ────────────────────────────────────────────────────────────────────────────────
@@ -395,11 +397,10 @@ broadcast_in_dim_p = rearrangement(
 # ── reshape ──────────────────────────────────────────────────────────────────────────────────
 
 def _reshape_shape(x: ShapedArray, new_sizes: Shape, dimensions: None) -> Shape:
-    if any(n < 0 for n in new_sizes):
-        raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
-    if np.prod(new_sizes, dtype=int) != x.size:
-        raise TypeError("reshape total size must be unchanged, got new_sizes "
-                        f"{new_sizes} for shape {x.shape}.")
+    refuse((any(n < 0 for n in new_sizes),
+            f"reshape new_sizes must all be positive, got {new_sizes}."),
+           (np.prod(new_sizes, dtype=int) != x.size, "reshape total size must be unchanged, got "
+            f"new_sizes {new_sizes} for shape {x.shape}."))
     return tuple(new_sizes)
 
 

@@ -60,8 +60,7 @@ def _product(x: np.ndarray, y: np.ndarray) -> Any:
     if z.dtype.kind != "c" or np.isfinite(z).all():
         return z
     fma = numpy_scalars().fma
-    return in_parts(fma(x.real, y.real, -(x.imag * y.imag)),
-                    fma(x.imag, y.real, x.real * y.imag))
+    return in_parts(fma(x.real, y.real, -(x.imag * y.imag)), fma(x.imag, y.real, x.real * y.imag))
 
 
 mul_p, _ = binary(
@@ -204,8 +203,7 @@ def extremum(op: str, run: Callable[..., Any], *arrays: Any) -> Any:
 def _beyond(op: str, x: Any, y: Any) -> Any:
     """Whether the complex x is taken and not y: by the real parts, then the imaginary ones."""
     first, second = (x, y) if op == "max" else (y, x)
-    return (first.real > second.real) | (
-        (first.real == second.real) & (first.imag > second.imag))
+    return (first.real > second.real) | ((first.real == second.real) & (first.imag > second.imag))
 
 
 def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primitive, Callable]:

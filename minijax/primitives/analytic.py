@@ -17,8 +17,7 @@ from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
-from minijax.primitives.families import (binary, by_long_formula, elementwise, of_one_shape,
-                                         unary)
+from minijax.primitives.families import (binary, by_long_formula, elementwise, of_one_shape, unary)
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
                                       check_dtypes, in_numpy, in_pairs)
 
@@ -140,8 +139,7 @@ def complex_power(lib: Any, where: Any, size: Any, x: tuple, y: tuple) -> tuple[
 @np.errstate(all="ignore")
 def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
     if x.dtype.kind == "c":
-        return in_parts(*complex_power(np, np.where, np.abs(x), (x.real, x.imag),
-                                       (y.real, y.imag)))
+        return in_parts(*complex_power(np, np.where, np.abs(x), (x.real, x.imag), (y.real, y.imag)))
     powers = np.power(x, y)
     if x.dtype.kind != "f" or not np.any(y == .5):
         return powers

@@ -10,25 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core
+from minijax.core import Tracer, refuse
 
 Dim = int | None  # where a batch axis is; None: the same value for the whole batch
 Index = tuple[Any, ...]
 Shape = tuple[int, ...]
 Axes = tuple[int, ...]
-Outs = tuple[list, list]  # a rule's outputs, and the tangent or the batch axis of each
 LARGEST = np.iinfo(np.int64).max
 
 
-def refuse(*checks: tuple[bool, str], error: type[Exception] = TypeError) -> None:
-    """Raise for the first check that failed.
-
-    Raises:
-      TypeError: or another error, with the message beside the check.
-    """
-    for failed, message in checks:
-        if failed:
-            raise error(message)
 
 
 def check_sizes(fun: str, argument: str, sizes: Any) -> None:
@@ -42,8 +32,8 @@ def check_sizes(fun: str, argument: str, sizes: Any) -> None:
     except TypeError:
         raise TypeError(f"{fun} {argument} must have every element be an integer type, "
                         f"got {tuple(map(type, sizes))}.") from None
-    if any(n < 0 for n in numbers):
-        raise TypeError(f"{fun} {argument} must have every element be nonnegative, got {sizes}.")
+    refuse((any(n < 0 for n in numbers),
+            f"{fun} {argument} must have every element be nonnegative, got {sizes}."))
 
 
 def canonical_axis(axis: Any, ndim: int) -> int:
@@ -73,7 +63,7 @@ def canonical_shape(shape: Any, context: str = "") -> Shape:
         return tuple(operator.index(n) for n in shape)
     except TypeError:
         pass
-    tracers = [n for n in shape if isinstance(n, core.Tracer)]
+    tracers = [n for n in shape if isinstance(n, Tracer)]
     advice = ("\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
               "subfunctions.")
     hint = advice + "".join(n._origin_msg() for n in tracers) if tracers else ""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Primitive, ShapedArray, cannot
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, cannot, refuse
 from minijax.primitives import ad_util, algebra, comparison, convert, families
-from minijax.primitives.axes import Outs, Shape, canonical_shape, check_sizes, refuse, replaced
+from minijax.primitives.axes import Shape, canonical_shape, check_sizes, replaced
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.joining import concatenate, stack, unstack
 from minijax.primitives.keys import as_words, paired
@@ -169,11 +169,10 @@ def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
     >>> rng_bit_generator(np.uint32([1, 2, 3, 4]), (2,))
     (Array([1, 2, 4, 4], dtype=uint32), Array([ 512747620, 1298009047], dtype=uint32))
     """
-    if dtype is None:
-        raise ValueError("dtype must be specified.")
-    if algorithm not in list(RandomAlgorithm):  # JAX: fails an assertion, where it compiles
-        raise ValueError("rng_bit_generator: algorithm must be one of lax.RandomAlgorithm, got "
-                         f"{algorithm!r}")
+    # JAX: fails an assertion, where it compiles
+    refuse((dtype is None, "dtype must be specified."),
+           (algorithm not in list(RandomAlgorithm), "rng_bit_generator: algorithm must be one of "
+            f"lax.RandomAlgorithm, got {algorithm!r}"), error=ValueError)
     new, bits = rng_bit_generator_p.bind(
         key, shape=canonical_shape(shape), algorithm=algorithm, out_sharding=None,
         dtype=dtypes.check_user_dtype_supported(dtype, "rng_bit_generator"))

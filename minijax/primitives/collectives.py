@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined, cannot
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, Undefined, cannot
 from minijax.primitives import axes, comparison
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.ad_util import batch_to, reduce_sum_p, transposed, zeros
+from minijax.primitives.ad_util import batch_to, in_blocks, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.primitives.gather_scatter import index_take
 from minijax.primitives.named_axes import (LINEAR, checks_vma, collective, find_axis, names_of,
@@ -115,8 +115,7 @@ class Groups:
 
     def _lookup(self, entry: Callable[[tuple[int, ...], int], Any]) -> Array:
         """This example's row of a table of ``entry(group, index in it)``."""
-        entries = {index: entry(group, k) for group in self.lists
-                   for k, index in enumerate(group)}
+        entries = {index: entry(group, k) for group in self.lists for k, index in enumerate(group)}
         table = np.array([entries[index] for index in range(len(entries))], np.int32)
         return dynamic_index_in_dim(table, axis_index(self.name), 0, keepdims=False)
 
@@ -132,8 +131,7 @@ class Groups:
     def gather(self, x: Array) -> Array:
         """The values of this example's group, along a new first axis."""
         self.size  # noqa: B018  or else ValueError
-        return index_take(all_gather(x, self.name), (self._lookup(lambda group, _: group),),
-                          (0,))
+        return index_take(all_gather(x, self.name), (self._lookup(lambda group, _: group),), (0,))
 
 
 # ── Reductions over the axis ─────────────────────────────────────────────────────────────────
@@ -145,7 +143,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
       The primitive, and a function of a leaf and axes that applies it: over numbered axes of the
       array, then over named ones; or over the examples of a group.
     """
-    def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> tuple[list, list]:
+    def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> Outs:
         [x], [dim] = args, dims
         if axis.name != axis_name:  # the vmap of another axis leaves the reduction as it is
             return [p.bind(x, axis_name=axis_name)], [dim]
@@ -195,8 +193,7 @@ def _leaf_by_leaf(one: Callable[..., Any], x: Any, axis_name: Any, axis_index_gr
     names = names_of(axis_name)
     if axis_index_groups is not None and (len(names) != 1 or isinstance(names[0], int)):
         raise ValueError("axis_index_groups only supported for sums over just named axes")
-    groups = Groups.of(axis_name, axis_index_groups,
-                       "collectives. Please open a feature request!")
+    groups = Groups.of(axis_name, axis_index_groups, "collectives. Please open a feature request!")
     if len(set(names)) < len(names):
         raise ValueError(f"duplicate value in 'axes' of reduction: {names}")
     for leaf in tree_util.tree_leaves(x):
@@ -272,7 +269,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 @core.ForPrimitive
 def _gather_batch(p: Primitive, axis: Axis, args: list, dims: list, *, axis_name: Any,
-                  all_gather_dimension: int, axis_size: int) -> tuple[list, list]:
+                  all_gather_dimension: int, axis_size: int) -> Outs:
     [x], [dim], new = args, dims, all_gather_dimension
     if axis.name == axis_name:
         return [batch_to(x, dim, new, axis.size)], [None]
@@ -398,8 +395,7 @@ def _one_name(axis_name: Any) -> Any:
     return names[0]
 
 
-def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: tuple
-                   ) -> tuple[list, list]:
+def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: tuple) -> Outs:
     [x], [dim] = args, dims
     if axis.name != axis_name:
         return [ppermute_p.bind(x, axis_name=axis_name, perm=perm)], [dim]
@@ -529,7 +525,7 @@ def _exchange_type(x: ShapedArray, *, split_axis: int, concat_axis: int) -> Shap
 
 
 def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split_axis: int,
-                    concat_axis: int) -> tuple[list, list]:
+                    concat_axis: int) -> Outs:
     x = batch_to(args[0], dims[0], 0, axis.size)
     if axis.name != axis_name:
         return [all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1,
@@ -578,7 +574,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
                              f"{'divide' if tiled else 'equal'} x.shape[split_axis], but they are "
                              f"{size} and {leaf.shape[split]} respectively.")
         if tiled:
-            leaf = _in_blocks(leaf, split, size)
+            leaf = in_blocks(leaf, split, size)
         if groups is None:
             out = _exchanged(leaf, names_of(axis_name), split, to)
         else:
@@ -604,9 +600,6 @@ def _exchanged(x: Array, names: Sequence, split: int, to: int) -> Array:
     return transpose(out, axes.with_item(range(1, x.ndim), to, 0))
 
 
-def _in_blocks(x: Array, axis: int, count: int) -> Array:
-    """An axis split in two: blocks, and the elements of each."""
-    return reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1:]))
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
@@ -656,7 +649,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
         if not size:  # there is no part, as there is nobody to have it
             return zeros(total.aval.update(shape=axes.without(total.shape, [axis])))
         if tiled:
-            total = _in_blocks(total, axis, size)
+            total = in_blocks(total, axis, size)
         return dynamic_index_in_dim(total, index, axis, keepdims=False)
     return tree_util.tree_map(part, x)
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
-from minijax.primitives.axes import Outs, refuse
+from minijax.core import (Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray,
+                          Undefined, refuse)
 from minijax.primitives.ad_util import (batch_to, broadcast_at, broadcast_to, each_part,
                                         filled, linear)
 from minijax.primitives.examples import anything, bits, integers, table
@@ -53,15 +53,12 @@ def _rank(x: Any) -> Any:
     return bits ^ ((bits >> 8 * bits.dtype.itemsize - 1) & np.iinfo(bits.dtype).max)
 
 
-def _in_total_order(name: str, compare: Callable[[Any, Any], Any]) -> Primitive:
-    """A comparison in the total order of floats: -nan, -inf, …, -0, 0, …, inf, nan."""
-    return elementwise(name, accepts=[ORDERED, ORDERED], result=lambda dtype: np.dtype(bool),
-                       element=infix(lambda x, y: compare(_rank(x), _rank(y))),
-                       examples=anything(2))
-
-
-eq_to_p, lt_to_p, le_to_p = (_in_total_order(f"{name}_to", getattr(operator, name))
-                             for name in ("eq", "lt", "le"))
+# Comparisons in the total order of floats: -nan, -inf, …, -0, 0, …, inf, nan.
+eq_to_p, lt_to_p, le_to_p = (
+    elementwise(f"{compare.__name__}_to", accepts=[ORDERED, ORDERED], examples=anything(2),
+                result=lambda dtype: np.dtype(bool),
+                element=infix(lambda x, y, compare=compare: compare(_rank(x), _rank(y))))
+    for compare in (operator.eq, operator.lt, operator.le))
 
 
 # ── Logic, bit by bit ────────────────────────────────────────────────────────────────────────

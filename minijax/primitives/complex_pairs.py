@@ -134,8 +134,7 @@ def quotient(z: Pair, w: Pair) -> Pair:
 
 # ── Absolute values, roots and powers ────────────────────────────────────────────────────────
 
-def scaling(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
-            ) -> Callable[[int], Any]:
+def scaling(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n) -> Callable[[int], Any]:
     """Powers of two: times the 6th, x and y have squares in range; the -6th undoes it, and the
     -3rd does so for a root of what was scaled.  `of` may give their logarithm.
     """

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from minijax import core
-from minijax.core import Array
 from minijax.primitives import ad_util
 from minijax.primitives.axes import as_dims, inverse
 from minijax.primitives.contract import dot_general
@@ -24,7 +23,7 @@ from minijax.primitives.windowed_reductions import dilate_dim, padtype_to_pads, 
 
 def _patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
              lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
-             dimension_numbers: Any) -> tuple[Array, ConvDimensionNumbers]:
+             dimension_numbers: Any) -> tuple[core.Array, ConvDimensionNumbers]:
     """Every window, in axes (batch, places, features × window)."""
     lhs, rank = core.as_value(lhs), np.ndim(lhs) - 2
     numbers = conv_dimension_numbers(lhs.shape, (1,) * lhs.ndim, dimension_numbers)
@@ -50,7 +49,7 @@ def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int],
                                  lhs_dilation: Sequence[int] | None = None,
                                  rhs_dilation: Sequence[int] | None = None,
                                  dimension_numbers: Any = None, precision: Any = None,
-                                 preferred_element_type: Any = None) -> Array:
+                                 preferred_element_type: Any = None) -> core.Array:
     """Every window of an array as features of its place: the features, and of each the window.
 
     Args:
@@ -72,7 +71,7 @@ def conv_general_dilated_local(lhs: Any, rhs: Any, window_strides: Sequence[int]
                                filter_shape: Sequence[int],
                                lhs_dilation: Sequence[int] | None = None,
                                rhs_dilation: Sequence[int] | None = None,
-                               dimension_numbers: Any = None, precision: Any = None) -> Array:
+                               dimension_numbers: Any = None, precision: Any = None) -> core.Array:
     """A convolution with weights of its own for each place of the result.
 
     Args:

@@ -30,7 +30,7 @@ def _convert_impl(x: np.ndarray, new_dtype: Any, weak_type: bool) -> list[np.nda
     return [slots.numpy_scalars().convert(x if new_dtype.kind == "c" else x.real, new_dtype)]
 
 
-def _convert_jvp(primals: list, tangents: list, **params: Any) -> axes.Outs:
+def _convert_jvp(primals: list, tangents: list, **params: Any) -> core.Outs:
     out = convert_element_type_p.bind(*primals, **params)
     varies = dtypes.issubdtype(out.dtype, np.inexact)
     return [out], [convert_element_type_p.bind(*tangents, **params) if varies

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray
+from minijax.core import Array, Axis, Example, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import ad_util, convert, families, slots
-from minijax.primitives.axes import Axes, Index, Outs, Shape, as_dims, inverse, refuse, without
+from minijax.primitives.axes import Axes, Index, Shape, as_dims, inverse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p
@@ -244,9 +244,6 @@ def _merge_axis(x: Array, source: int, target: int) -> Array:
                                     *moved.shape[target + 2:]))
 
 
-def _split_axis(x: Array, axis: int, size: int) -> Array:
-    """The inverse: a new axis of this size in front of what is left of the old one."""
-    return ad_util.reshaped(x, (*x.shape[:axis], size, x.shape[axis] // size, *x.shape[axis + 1:]))
 
 
 # ── Derivatives: convolutions again ──────────────────────────────────────────────────────────
@@ -282,14 +279,14 @@ def _lhs_cotangent(ct: Array, lhs: Any, rhs: Array, *, dimension_numbers: ConvDi
         rhs_spec[2:], rhs_dilation, padding, strict=True)]
     rhs = convert.converted(rev_p.bind(rhs, dimensions=rhs_spec[2:]), ct.dtype, rhs.weak_type)
     if groups > 1:
-        rhs = _merge_axis(_split_axis(rhs, rhs_spec[0], groups), *rhs_spec[:2])
+        rhs = _merge_axis(ad_util.in_blocks(rhs, rhs_spec[0], groups), *rhs_spec[:2])
     out = _conv_to_sizes(
         ct, rhs, [lhs.aval.shape[d] for d in lhs_spec[2:]], before,
         ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec), window_strides=lhs_dilation,
         lhs_dilation=window_strides, rhs_dilation=rhs_dilation, feature_group_count=groups,
         batch_group_count=1, **params)
     if batch_group_count > 1:
-        out = _merge_axis(_split_axis(out, lhs_spec[1], batch_group_count), *lhs_spec[1::-1])
+        out = _merge_axis(ad_util.in_blocks(out, lhs_spec[1], batch_group_count), *lhs_spec[1::-1])
     return convert.converted(out, lhs.aval.dtype, out.weak_type)
 
 
@@ -325,18 +322,18 @@ def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDi
         if batch_group_count == 1:
             out = conv_general_dilated_p.bind(_merge_axis(lhs, dims[0], lhs_spec[0]), rhs, **same,
                                               **counts)
-            return [_split_axis(out, out_spec[0], axis.size)], [out_spec[0]]
+            return [ad_util.in_blocks(out, out_spec[0], axis.size)], [out_spec[0]]
     elif dims[0] is None and feature_group_count == batch_group_count == 1:
         out = conv_general_dilated_p.bind(lhs, _merge_axis(rhs, dims[1], rhs_spec[0]), **same,
                                           **counts)
-        return [_split_axis(out, out_spec[1], axis.size)], [out_spec[1]]
+        return [ad_util.in_blocks(out, out_spec[1], axis.size)], [out_spec[1]]
     lhs, rhs = (ad_util.batch_to(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True))
     kind = "batch_group_count" if batch_group_count > 1 else "feature_group_count"
     counts[kind] *= axis.size
     lhs = _merge_axis(lhs, 0, lhs_spec[kind == "feature_group_count"])
     rhs = _merge_axis(rhs, 0, rhs_spec[0])
     out = conv_general_dilated_p.bind(lhs, rhs, **same, **counts)
-    return [_split_axis(out, out_spec[1], axis.size)], [out_spec[1]]
+    return [ad_util.in_blocks(out, out_spec[1], axis.size)], [out_spec[1]]
 
 
 # ── The primitive and its functions ──────────────────────────────────────────────────────────

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Axis, Primitive, ShapedArray
+from minijax.core import Array, Avals, Axis, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives.algebra import add_p
-from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse, replaced,
-                                     with_item)
+from minijax.primitives.axes import Dim, Shape, as_int64, canonical_shape, replaced, with_item
 from minijax.primitives.comparison import lt_p, select_n_p
 from minijax.primitives.ad_util import (batch_to, broadcast_at, each_part, linear, repeated,
                                         transposed, zeros)
@@ -47,7 +46,7 @@ def _emit_inside(s: Any, starts: Sequence[Any], shape: Shape, sizes: Shape) -> C
     return lambda index: tuple(s.add(start, i) for start, i in zip(places, index, strict=True))
 
 
-def check_starts(fun: str, starts: Sequence[ShapedArray], colon: str) -> None:
+def check_starts(fun: str, starts: Avals, colon: str) -> None:
     """Refuse start indices that are not integer scalars of one type.
 
     Raises:
@@ -216,6 +215,13 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     taken = dynamic_slice_in_dim(operand, index, 1, axis,
                                  allow_negative_indices=allow_negative_indices)
     return taken if keepdims else squeeze(taken, (axis,))
+
+
+def with_batch_axis(x: Array, old: Dim, new: Dim, size: int) -> Array:
+    """A batch with its axis at `new`; where that is None, all examples are the same."""
+    if new is not None:
+        return batch_to(x, old, new, size)
+    return x if old is None else dynamic_index_in_dim(x, 0, old, keepdims=False)
 
 
 # ── dynamic_update_slice ─────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, as_value
+from minijax.core import Array, Outs, as_value
 from minijax.primitives import comparison, joining, linalg
 from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
@@ -121,9 +121,6 @@ qr_p = factorization(
 
 # ── eigh ─────────────────────────────────────────────────────────────────────────────────────
 
-def _eigh_impl(x: np.ndarray, *, lower: bool) -> list[np.ndarray]:
-    values, vectors = by_lapack("eigh_lo" if lower else "eigh_up", x)
-    return [vectors, values]
 
 
 def _eigh_tangents(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]:
@@ -150,7 +147,7 @@ def _factor_eigh(b: Any, lapack: Callable, matrix: Any, vectors: Any, values: An
 
 eigh_p = factorization(
     "eigh",
-    impl=_eigh_impl,
+    impl=lambda x, lower: list(by_lapack("eigh_lo" if lower else "eigh_up", x)[::-1]),
     square=True,
     jvp=factored(_eigh_tangents),
     library=of_each_matrix(_factor_eigh),
@@ -209,8 +206,7 @@ def _svd_impl(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[n
     return [values, left, right]
 
 
-def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: bool
-             ) -> tuple[list, list]:
+def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: bool) -> Outs:
     """The derivative of singular values needs their vectors, which are computed in any case."""
     [x] = primals
     if compute_uv and full_matrices and x.shape[-1] != x.shape[-2]:
@@ -309,8 +305,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     x = as_value(x)
     if algorithm not in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.QR,
                          SvdAlgorithm.DIVIDE_AND_CONQUER):
-        raise NotImplementedError(
-            "The SVD Jacobi and Polar algorithms are not implemented on CPU.")
+        raise NotImplementedError("The SVD Jacobi and Polar algorithms are not implemented on CPU.")
     if subset_by_index is not None and subset_by_index != (0, min(x.shape[-2:])):
         if full_matrices:
             raise ValueError("full_matrices and subset_by_index cannot both be set")

@@ -13,11 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax import core
-from minijax.core import (Array, ArrayImpl, Effect, ForPrimitive, Params, Primitive, ShapedArray,
-                          Zero, cannot)
+from minijax.core import (Array, ArrayImpl, Effect, EvalTrace, ForPrimitive, Outs, Params,
+                          Primitive, ShapedArray, Zero, base_trace, cannot, current_trace, run_with)
 from minijax.util.lazily import later
-from minijax.primitives.axes import Outs
 from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_to
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy
@@ -118,9 +116,8 @@ def of_one_shape(complex_parts: Callable[..., Any]) -> Callable[..., Any]:
     return broadcast
 
 
-def unary(name: str, meaning: str, *, derivative: Callable | None = None,
-          accepts: tuple = INEXACT, examples: Examples = AROUND_ZERO, shows: str = "",
-          accurate: bool = False, **slots: Any
+def unary(name: str, meaning: str, *, derivative: Callable | None = None, accepts: tuple = INEXACT,
+          examples: Examples = AROUND_ZERO, shows: str = "", accurate: bool = False, **slots: Any
           ) -> tuple[Primitive, Callable[[Any], Any]]:
     """A primitive of one operand without parameters, and the function that applies it.
 
@@ -221,9 +218,9 @@ def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
 def by_program(program: Callable[..., Any]) -> Callable[..., list]:
     """The meaning of a primitive that is defined by a program of other primitives."""
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
-        trace = core.current_trace.get()
-        out: Any = core.run_with(trace if isinstance(trace, core.EvalTrace) else core.base_trace,
-                                 program, *map(_as_array, buffers), **params)
+        trace = current_trace.get()
+        out: Any = run_with(trace if isinstance(trace, EvalTrace) else base_trace,
+                            program, *map(_as_array, buffers), **params)
         return [x._buffer for x in (out if isinstance(out, list) else [out])]
     return impl
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot
+from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot, refuse
 from minijax.primitives import ad_util, families
-from minijax.primitives.axes import refuse
 from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import spaced, table

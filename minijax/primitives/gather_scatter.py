@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
+from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, cannot
 from minijax.primitives.algebra import add, div_p, extremum, mul_p, neg_p
-from minijax.primitives.axes import Index, Outs, Shape, as_dims, canonical_shape, without
+from minijax.primitives.axes import Index, Shape, as_dims, canonical_shape, without
 from minijax.primitives import comparison, convert, families, slots
 from minijax.primitives.ad_util import (batch_to, each_part, filled, instantiate, linear,
                                         move_axis, transposed, zeros)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Primitive, ShapedArray, Undefined
+from minijax.core import Array, Primitive, ShapedArray, Undefined, refuse
 from minijax.primitives import ad_util, slots
-from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, refuse, replaced,
-                                     with_item, without)
+from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, replaced, with_item,
+                                     without)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze_p
 from minijax.primitives.slicing import part, slice_in_dim
@@ -251,8 +251,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     Raises:
       ValueError: when the sizes are negative, or do not add up to the axis.
     """
-    return split_p.bind(operand, sizes=tuple(sizes),
-                        axis=canonical_axis(axis, np.ndim(operand)))
+    return split_p.bind(operand, sizes=tuple(sizes), axis=canonical_axis(axis, np.ndim(operand)))
 
 
 unstack_p = _splitting(

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes
-from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype
+from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype, refuse
 from minijax.primitives import algebra, comparison, convert, families, reduce
-from minijax.primitives.axes import Shape, check_sizes, refuse
+from minijax.primitives.axes import Shape, check_sizes
 from minijax.primitives.ad_util import batch_elementwise, batch_in_front, broadcast_at, filled
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.threefry import threefry2x32
@@ -46,6 +46,7 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         refuse(("impl" not in params and not has_key_dtype(avals[0]),
                 f"{name} takes key array operand, got keys.dtype={avals[0].dtype!r}"))
+        check_sizes(name, "shape", params.get("shape", ()))
         return [type_of(*avals, **params)]
 
     return Primitive(
@@ -121,8 +122,7 @@ def original_words(keys: Array, count: int) -> Array:
     each = reshape(original_words(keys, 2 * (blocks + 1)), (*front, blocks + 1, 2))
     full, last = split(each, (blocks, 1), -2)
     drawn = reshape(_encrypted_counters(full, MOST_WORDS), (*front, blocks * MOST_WORDS))
-    return concatenate([drawn, _encrypted_counters(reshape(last, (*front, 2)), rest)],
-                       len(front))
+    return concatenate([drawn, _encrypted_counters(reshape(last, (*front, 2)), rest)], len(front))
 
 
 def _encrypted_counters(keys: Array, count: int) -> Array:
@@ -211,15 +211,12 @@ def _split(keys: Array, shape: Shape) -> Array:
     return reshape(words, (*keys.shape[:-1], *shape, 2))
 
 
-def _split_type(keys: ShapedArray, shape: Shape) -> ShapedArray:
-    check_sizes("random_split", "shape", shape)
-    return keys.update(shape=keys.shape + shape)
 
 
 random_split_p = key_operation(
     "random_split",
     program=_split,
-    type_of=_split_type,
+    type_of=lambda keys, shape: keys.update(shape=keys.shape + shape),
     examples=_on_keys("shape", ((2,),), ((3, 1),), ((),), ((0,),)),
     consumes_key=True)
 
@@ -256,15 +253,13 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
     return reshape(words, keys.shape[:-1] + shape)
 
 
-def _bits_type(keys: ShapedArray, bit_width: int, shape: Shape) -> ShapedArray:
-    check_sizes("random_bits", "shape", shape)
-    return ShapedArray(keys.shape + shape, np.dtype(f"uint{bit_width}"))
 
 
 random_bits_p = key_operation(
     "random_bits",
     program=_bits,
-    type_of=_bits_type,
+    type_of=lambda keys, bit_width, shape: ShapedArray(
+        keys.shape + shape, np.dtype(f"uint{bit_width}")),
     examples=_on_keys("bit_width shape", (32, ()), (32, (3,)), (32, (2, 4)), (8, (5,)), (16, (3,)),
                       (32, (0,)), (64, (3,))),
     consumes_key=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Primitive, as_value, cannot
+from minijax.core import Array, Outs, Primitive, as_value, cannot
 from minijax.primitives.algebra import complex, conj, imag, real
 from minijax.primitives.comparison import select
 from minijax.primitives.convert import convert_element_type
@@ -90,13 +90,9 @@ def _eig(x: np.ndarray, *, left: bool, right: bool, varies: bool) -> list[np.nda
     return list(results) if left or right else [results]
 
 
-def _eig_types(m: int, n: int, dtype: Any, *, left: bool, right: bool, varies: bool) -> Types:
-    wide = np.result_type(dtype, np.complex64)
-    return [((n,), wide), *[((n, n), wide)] * (left + right)]
 
 
-def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool
-             ) -> tuple[list, list]:
+def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool) -> Outs:
     """Giles, *Collected matrix derivative results* (2008), section 3.1."""
     if (left or right) and not varies:
         raise NotImplementedError(
@@ -125,7 +121,9 @@ def _eig_tangents(t: Array, values: Array, vectors: Array) -> tuple[Array, Array
 eig_p = on_host(
     "eig",
     _eig,
-    _eig_types,
+    lambda m, n, dtype, left, right, varies: [
+        (shape, np.result_type(dtype, np.complex64))
+        for shape in [(n,), *[(n, n)] * (left + right)]],
     iterates=True,
     jvp=_eig_jvp,
     examples=lambda: examples_of_matrices(
@@ -134,10 +132,9 @@ eig_p = on_host(
         [(np.zeros((0, 0)), False, True, True), (np.full((2, 2), np.nan), False, False, False)]))
 
 
-def eig(x: Any, *, compute_left_eigenvectors: bool = True,
-        compute_right_eigenvectors: bool = True, enable_eigvec_derivs: bool = False,
-        implementation: EigImplementation | None = None, use_magma: bool | None = None
-        ) -> list[Array]:
+def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+        enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
+        use_magma: bool | None = None) -> list[Array]:
     """The eigenvalues of square matrices, complex, with left and right eigenvectors as columns.
 
     Args:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import ShapedArray
+from minijax.core import Avals
 from minijax.primitives.axes import Axes, Shape, without
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Label = Hashable | None  # of an axis; None: it must be whole
 Labels = Sequence[Label]
-Types = Sequence[ShapedArray]
 
 
 class Factor(NamedTuple):
@@ -71,7 +70,7 @@ class OnBlocks(NamedTuple):
 
 # ── Elementwise, and along axes ──────────────────────────────────────────────────────────────
 
-def elementwise(ins: Types, outs: Types, **_: Any) -> Alignment:
+def elementwise(ins: Avals, outs: Avals, **_: Any) -> Alignment:
     """Operands broadcast: an axis of size one is whole."""
     operands, results = ([_paired(x.shape, outs[0].shape) for x in some] for some in (ins, outs))
     return Alignment(operands, results)
@@ -81,13 +80,13 @@ def _paired(shape: Shape, like: Shape) -> Labels:
     return [d if n == like[d] else None for d, n in enumerate(shape)]
 
 
-def each_alone(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+def each_alone(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
     """Results are the operands."""
     return OnBlocks(lambda ranks, p, blocks, **params: ranks.bound(
         p, blocks, [x.layout for x in blocks], **params))
 
 
-def along(ins: Types, outs: Types, *, name: str, removed: bool = False, **params: Any) -> Alignment:
+def along(ins: Avals, outs: Avals, *, name: str, removed: bool = False, **params: Any) -> Alignment:
     """All axes but those in the parameter `name`, which results may lack."""
     axes = params[name]
     axes = tuple(d % ins[0].ndim for d in ((axes,) if isinstance(axes, int) else axes))
@@ -96,28 +95,28 @@ def along(ins: Types, outs: Types, *, name: str, removed: bool = False, **params
     return Alignment([labels] * len(ins), [results] * len(outs))
 
 
-def sorting(ins: Types, outs: Types, *, dimension: int, **_: Any) -> Alignment:
+def sorting(ins: Avals, outs: Avals, *, dimension: int, **_: Any) -> Alignment:
     """All axes but the one sorted along; as in XLA, a vector comes whole."""
     return along(ins, outs, name="dimension", dimension=dimension)._replace(keeps=ins[0].ndim > 1)
 
 
-def reduction(ins: Types, outs: Types, *, op: str, axes: Axes) -> Alignment:
+def reduction(ins: Avals, outs: Avals, *, op: str, axes: Axes) -> Alignment:
     labels = range(ins[0].ndim)
     return Alignment([labels], [without(labels, axes)], dict.fromkeys(axes, op))
 
 
-def stacked(ins: Types, outs: Types, *, rank: int = 2, **_: Any) -> Alignment:
+def stacked(ins: Avals, outs: Avals, *, rank: int = 2, **_: Any) -> Alignment:
     """The leading axes of all; the last ones of the first operand, `rank` many, are whole."""
     count = ins[0].ndim - rank
     labels = [[d if d < count else None for d in range(x.ndim)] for x in (*ins, *outs)]
     return Alignment(labels[:len(ins)], labels[len(ins):])
 
 
-def transform(ins: Types, outs: Types, *, fft_lengths: Shape, **_: Any) -> Alignment:
+def transform(ins: Avals, outs: Avals, *, fft_lengths: Shape, **_: Any) -> Alignment:
     return stacked(ins, outs, rank=len(fft_lengths))
 
 
-def iota(ins: Types, outs: Types, *, dtype: Any, shape: Shape, dimension: int) -> Alignment:
+def iota(ins: Avals, outs: Avals, *, dtype: Any, shape: Shape, dimension: int) -> Alignment:
     """Numbers that its dtype holds exactly begin with those of the ranks before."""
     is_exact = dtype.kind in "iu" or (
         dtype.kind == "f" and shape[dimension] < 1 / np.finfo(dtype).eps)
@@ -127,11 +126,11 @@ def iota(ins: Types, outs: Types, *, dtype: Any, shape: Shape, dimension: int) -
 
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────
 
-def transpose(ins: Types, outs: Types, *, permutation: Axes) -> Alignment:
+def transpose(ins: Avals, outs: Avals, *, permutation: Axes) -> Alignment:
     return Alignment([range(ins[0].ndim)], [permutation])
 
 
-def broadcast_in_dim(ins: Types, outs: Types, *, shape: Shape, broadcast_dimensions: Axes
+def broadcast_in_dim(ins: Avals, outs: Avals, *, shape: Shape, broadcast_dimensions: Axes
                      ) -> Alignment:
     """An axis of the same size is the same; a new one has a label of its own."""
     labels = [d if n == shape[d] else None
@@ -141,7 +140,7 @@ def broadcast_in_dim(ins: Types, outs: Types, *, shape: Shape, broadcast_dimensi
     return Alignment([labels], [results], sizes={"shape": results})
 
 
-def reshape(ins: Types, outs: Types, *, new_sizes: Shape, dimensions: None) -> Alignment:
+def reshape(ins: Avals, outs: Avals, *, new_sizes: Shape, dimensions: None) -> Alignment:
     """Axes are split into their common factors, as far as they have any."""
     labels, results = factors(ins[0].shape, new_sizes)
     return Alignment([labels], [results], sizes={"new_sizes": results})
@@ -181,12 +180,12 @@ def _up_to_here(sides: tuple[list[list], list[list]], axis: list[int], common: i
     return [*map(tuple, sides[0])], [*map(tuple, sides[1])]
 
 
-def squeeze(ins: Types, outs: Types, *, dimensions: Axes) -> Alignment:
+def squeeze(ins: Avals, outs: Avals, *, dimensions: Axes) -> Alignment:
     labels = range(ins[0].ndim)
     return Alignment([labels], [without(labels, dimensions)])
 
 
-def slice(ins: Types, outs: Types, *, start_indices: Shape, limit_indices: Shape,
+def slice(ins: Avals, outs: Avals, *, start_indices: Shape, limit_indices: Shape,
           strides: Shape | None) -> Alignment:
     """An axis that is taken whole."""
     labels = [d if (start, limit, step) == (0, n, 1) else None for d, (start, limit, n, step) in
@@ -195,32 +194,32 @@ def slice(ins: Types, outs: Types, *, start_indices: Shape, limit_indices: Shape
     return Alignment([labels], [labels], sizes={"limit_indices": labels})
 
 
-def pad(ins: Types, outs: Types, *, padding_config: tuple) -> Alignment:
+def pad(ins: Avals, outs: Avals, *, padding_config: tuple) -> Alignment:
     labels = [None if any(sizes) else d for d, sizes in enumerate(padding_config)]
     return Alignment([labels, []], [labels])
 
 
-def stack(ins: Types, outs: Types, *, axis: int) -> Alignment:
+def stack(ins: Avals, outs: Avals, *, axis: int) -> Alignment:
     labels = range(ins[0].ndim)
     return Alignment([labels] * len(ins), [[*labels[:axis], None, *labels[axis:]]])
 
 
-def tile(ins: Types, outs: Types, *, reps: Shape) -> Alignment:
+def tile(ins: Avals, outs: Avals, *, reps: Shape) -> Alignment:
     labels = [d if times == 1 else None for d, times in enumerate(reps)]
     return Alignment([labels], [labels])
 
 
-def dynamic_slice(ins: Types, outs: Types, *, slice_sizes: Shape) -> Alignment:
+def dynamic_slice(ins: Avals, outs: Avals, *, slice_sizes: Shape) -> Alignment:
     labels = _paired(slice_sizes, ins[0].shape)
     return Alignment([labels, *[[]] * (len(ins) - 1)], [labels], sizes={"slice_sizes": labels})
 
 
-def dynamic_update_slice(ins: Types, outs: Types) -> Alignment:
+def dynamic_update_slice(ins: Avals, outs: Avals) -> Alignment:
     labels = _paired(ins[1].shape, ins[0].shape)
     return Alignment([labels, labels, *[[]] * (len(ins) - 2)], [labels])
 
 
-def bitcast(ins: Types, outs: Types, **_: Any) -> Alignment:
+def bitcast(ins: Avals, outs: Avals, **_: Any) -> Alignment:
     """An axis of the parts of an element comes last, or goes."""
     labels = [[d if d < min(ins[0].ndim, outs[0].ndim) else None for d in range(x.ndim)]
               for x in (ins[0], outs[0])]
@@ -229,7 +228,7 @@ def bitcast(ins: Types, outs: Types, **_: Any) -> Alignment:
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────
 
-def dot_general(ins: Types, outs: Types, *, dimension_numbers: Any, **_: Any) -> Alignment:
+def dot_general(ins: Avals, outs: Avals, *, dimension_numbers: Any, **_: Any) -> Alignment:
     """Contracted axes leave partial products."""
     (contracted, with_right), (batch, with_batch) = dimension_numbers
     left = range(ins[0].ndim)
@@ -240,7 +239,7 @@ def dot_general(ins: Types, outs: Types, *, dimension_numbers: Any, **_: Any) ->
     return Alignment([left, right], [[*batch, *free]], dict.fromkeys(contracted, op))
 
 
-def convolution(ins: Types, outs: Types, *, dimension_numbers: Any, feature_group_count: int,
+def convolution(ins: Avals, outs: Avals, *, dimension_numbers: Any, feature_group_count: int,
                 batch_group_count: int, **_: Any) -> Alignment:
     """The batch; without groups also features, of which those of the input leave partial sums."""
     whole: list[Label] = [None] * (ins[0].ndim - 2)
@@ -255,7 +254,7 @@ def convolution(ins: Types, outs: Types, *, dimension_numbers: Any, feature_grou
 
 # ── Windows ──────────────────────────────────────────────────────────────────────────────────
 
-def windowed(ins: Types, outs: Types, *, window_dimensions: Shape, window_strides: Shape,
+def windowed(ins: Avals, outs: Avals, *, window_dimensions: Shape, window_strides: Shape,
              padding: Any = None, base_dilation: Any = None, window_dilation: Any = None, **_: Any
              ) -> Alignment:
     """An axis along which windows have one element."""
@@ -269,7 +268,7 @@ def windowed(ins: Types, outs: Types, *, window_dimensions: Shape, window_stride
                      [labels[:x.ndim] + [None] * (x.ndim - rank) for x in outs])
 
 
-def overlapped(ins: Types, outs: Types, *, shape: Shape, **params: Any) -> Alignment:
+def overlapped(ins: Avals, outs: Avals, *, shape: Shape, **params: Any) -> Alignment:
     aligned = windowed(ins, outs, **params)
     return aligned._replace(sizes={"shape": aligned.results[0]})
 
@@ -291,7 +290,7 @@ def _roles(numbers: Numbers, shape: Shape, sizes: Shape, indices: int, rank: int
     return operand, [*rows, None], taken
 
 
-def gather(ins: Types, outs: Types, *, dimension_numbers: Numbers, slice_sizes: Shape, **_: Any
+def gather(ins: Avals, outs: Avals, *, dimension_numbers: Numbers, slice_sizes: Shape, **_: Any
            ) -> Alignment:
     """The axes of the indices, and those that each window has whole."""
     x, indices = ins
@@ -310,8 +309,7 @@ _JOINS = {"add": ("add", 0), "sub": ("add", 0), "mul": ("mul", 1), "min": ("min"
           "max": ("max", None)}
 
 
-def scatter(ins: Types, outs: Types, *, op: str, dimension_numbers: Numbers, **_: Any
-            ) -> Alignment:
+def scatter(ins: Avals, outs: Avals, *, op: str, dimension_numbers: Numbers, **_: Any) -> Alignment:
     """The same; if the operation allows, each rank makes its own updates."""
     x, indices, updates = ins
     window = iter([updates.shape[d] for d in sorted(dimension_numbers[0])])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero,
+from minijax.core import (Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Zero,
                           as_value, cannot, dtype_name)
 from minijax.primitives import comparison, contract
 from minijax.primitives.algebra import conj, is_complex
@@ -116,7 +116,7 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
 def factored(tangent_rule: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
     """The derivative of a factorisation: ``tangent_rule(tangent, factors, **params)``."""
     @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
         factors = p.bind_list(*primals, **params)
         return factors, list(tangent_rule(tangents[0], factors, **params))
     return jvp
@@ -299,7 +299,7 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
                              f"{a.shape} and {b.shape}.")
         return [b.update(weak_type=a.weak_type and b.weak_type)]
 
-    def jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    def jvp(primals: list, tangents: list, **params: Any) -> Outs:
         """``op(a) dx = db - op(da) x`` (Giles 2008, sections 2.2.2, 2.3.1)."""
         a_dot, b_dot = tangents
         x = p.bind(*primals, **params)
@@ -312,16 +312,14 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
 
 
 @ForPrimitive
-def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
-                        ) -> tuple[list, list]:
+def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
     if dims[0] is not None:
         return batch_in_front().rule(p, axis, args, dims, **params)
     # One matrix for the whole batch: the right sides become columns of one system.
     place = args[1].ndim - (1 if params.get("left_side", True) else 2)
     rhs = move_axis(args[1], dims[1], place)
     shape = rhs.shape
-    joined = reshape(rhs, (*shape[:place - 1], shape[place - 1] * shape[place],
-                           *shape[place + 1:]))
+    joined = reshape(rhs, (*shape[:place - 1], shape[place - 1] * shape[place], *shape[place + 1:]))
     return [reshape(p.bind(args[0], joined, **params), shape)], [place]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors
-from minijax.core import Array, Axis, NamedAxisEffect, Params, Primitive, ShapedArray
+from minijax.core import Array, Axis, NamedAxisEffect, Outs, Params, Primitive, ShapedArray
 from minijax.primitives import algebra
 from minijax.primitives.ad_util import linear, reduce_sum_p, transposed
-from minijax.primitives.axes import Outs, without
+from minijax.primitives.axes import without
 
 
 # ── The axes ─────────────────────────────────────────────────────────────────────────────────

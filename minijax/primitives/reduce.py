@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, ForPrimitive, Primitive, ShapedArray
+from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import analytic, comparison, rounding, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
@@ -181,10 +181,8 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
 
 def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
     def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> list[ShapedArray]:
-        if axis < 0:
-            raise ValueError("XLA operations do not allow negative axes")
-        if axis >= x.ndim:
-            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
+        refuse((axis < 0, "XLA operations do not allow negative axes"), (axis >= x.ndim, (
+            f"axis {axis} is out of bounds for array of shape {x.shape}")), error=ValueError)
         check_reducible(name, x, accepts)
         return [x]
 
@@ -211,7 +209,7 @@ def _by_prefixes(step: Primitive) -> ForPrimitive:
 def _of_duals(combined: Callable[[Dual, Dual], Dual]) -> ForPrimitive:
     """The derivative as the same cumulative reduction of pairs of values and tangents."""
     @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
         out = p.bind(*primals, **params)
         _, tangent = prefixes(combined, (*primals, *tangents), **params)
         return [out], [tangent]

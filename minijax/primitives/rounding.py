@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, cannot
+from minijax.core import Array, Example, cannot, refuse
 from minijax.primitives.algebra import conj, div, in_parts, is_complex, mul, neg, real
 from minijax.primitives import comparison, ad_util
-from minijax.primitives.axes import refuse
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.primitives.algebra import mul
-from minijax.primitives.axes import Axes, as_dims, refuse
+from minijax.primitives.axes import Axes, as_dims
 from minijax.primitives.contract import Dimensions, dot_general
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.shape import broadcast_in_dim, reshape

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Primitive, ShapedArray, cannot
+from minijax.core import Array, Primitive, ShapedArray, cannot, refuse
 from minijax.primitives.axes import (Axes, Shape, as_dims, canonical_axis, canonical_shape,
-                                     check_sizes, expand_index, inverse, refuse, without)
+                                     check_sizes, expand_index, inverse, without)
 from minijax.primitives.ad_util import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import grid, table
@@ -52,8 +52,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int],
         # JAX: the primitive takes the axes in any order.
         operand = transpose(operand, inverse(dims))
         dims = tuple(sorted(dims))
-    return broadcast_in_dim_p.bind(operand, shape=canonical_shape(shape),
-                                   broadcast_dimensions=dims)
+    return broadcast_in_dim_p.bind(operand, shape=canonical_shape(shape), broadcast_dimensions=dims)
 
 
 def broadcast(operand: Any, sizes: Sequence[int]) -> Array:
@@ -149,11 +148,9 @@ def reshape(operand: Any, new_sizes: Sequence[int],
 
 def _squeeze_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     shape = x.shape
-    if len(set(dimensions)) != len(dimensions):
-        raise ValueError(f"dimensions are not unique: {dimensions}")
-    if any(shape[d] != 1 for d in dimensions):
-        raise ValueError("cannot select an axis to squeeze out which has size not equal to one, "
-                         f"got {shape=} and {dimensions=}")
+    refuse((len(set(dimensions)) != len(dimensions), f"dimensions are not unique: {dimensions}"),
+           (any(shape[d] != 1 for d in dimensions), "cannot select an axis to squeeze out which "
+            f"has size not equal to one, got {shape=} and {dimensions=}"), error=ValueError)
     return without(shape, dimensions)
 
 

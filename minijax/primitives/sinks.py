@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax import tree_util
-from minijax.core import Array, Effect, Zero
-from minijax.primitives.axes import Outs
+from minijax.core import Array, Effect, Outs, Zero
 from minijax.primitives.families import without_results
 
 

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core
-from minijax.core import Array, Axis, Primitive, ShapedArray
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, as_value, dtype_name, refuse
 from minijax.primitives import algebra, comparison, ad_util
-from minijax.primitives.axes import (Index, Outs, Shape, as_dims, check_sizes, refuse, replaced,
-                                     with_item)
+from minijax.primitives.axes import Index, Shape, as_dims, check_sizes, replaced, with_item
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 from minijax.primitives.slots import layout
@@ -79,9 +77,6 @@ def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit
                          strides=None if strides is None else with_item(strides, dim, 1))], [dim]
 
 
-def _slice_element(s: Any, index: Index, x: Any, **bounds: Any) -> Any:
-    return x(tuple(s.add(s.mul(i, taken.step), taken.start)
-                   for i, taken in zip(index, _indices_along_axes(**bounds), strict=True)))
 
 
 slice_p = ad_util.rearrangement(
@@ -91,7 +86,9 @@ slice_p = ad_util.rearrangement(
     shape=_slice_shape,
     transpose=_transpose_slice,
     batch=_batch_slice, sharding=layout("slice"),
-    source=_slice_element,
+    source=lambda s, index, x, **bounds: x(tuple(
+        s.add(s.mul(i, taken.step), taken.start)
+        for i, taken in zip(index, _indices_along_axes(**bounds), strict=True))),
     examples=table(
         "start_indices limit_indices strides", (grid(5), (1,), (4,), None),
         (grid(5, 4), (0, 1), (5, 4), (2, 3)), (grid(3), (3,), (3,), (2,)),
@@ -155,7 +152,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> list[ShapedArray]:
     refuse((x.dtype != value.dtype,
             "pad operand and padding_value must be same dtype: got "
-            f"{core.dtype_name(x.dtype)} and {core.dtype_name(value.dtype)}."))
+            f"{dtype_name(x.dtype)} and {dtype_name(value.dtype)}."))
     refuse(
         (value.ndim != 0,
          f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}"),
@@ -207,8 +204,7 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
         return [pad_p.bind(x, value, padding_config=config)], [dims[0]]
     x = ad_util.batch_to(x, dims[0], 0, axis.size)
     config = ((0, 0, 0), *padding_config)
-    inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
-                        padding_config=config)
+    inside = pad_p.bind(as_value(np.ones(x.shape, bool)), as_value(False), padding_config=config)
     padded = pad_p.bind(x, zero_of(x.dtype), padding_config=config)
     values = ad_util.broadcast_at(value, (0,), padded.shape)
     return [comparison.select_n_p.bind(inside, values, padded)], [0]
@@ -241,8 +237,7 @@ pad_p = Primitive(
         (grid(0, 2), ((1, 1, 1), (0, 0, 0))), (grid(3, dtype=np.int32), ((1, 0, 1),))])))
 
 
-def pad(operand: Any, padding_value: Any,
-        padding_config: Sequence[tuple[int, int, int]]) -> Array:
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """The operand with copies of a value before, after and between its elements.
 
     Args:

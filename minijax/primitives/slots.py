@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import ShapedArray, cannot, dtype_name
+from minijax.core import Avals, ShapedArray, cannot, dtype_name, refuse
 from minijax.dtypes import computed_in, is_narrow
 from minijax.util.lazily import later
 
@@ -128,8 +128,7 @@ def in_pairs(name: str) -> Callable[..., Any]:
 
 # ── abstract_eval: the type of the result ────────────────────────────────────────────────────
 
-def check_dtypes(name: str, avals: Sequence[ShapedArray], accepts: Sequence[tuple],
-                 same: bool = True) -> None:
+def check_dtypes(name: str, avals: Avals, accepts: Sequence[tuple], same: bool = True) -> None:
     """Refuse dtypes that an operation does not accept.
 
     Raises:
@@ -184,12 +183,11 @@ def check_same_dtypes(name: str, *avals: ShapedArray) -> None:
 
 
 def check_reducible(name: str, x: ShapedArray, accepts: tuple) -> None:
-    if accepts == BITS and x.dtype.kind not in "biu":  # not the small integers, either
-        raise TypeError("logical reduction requires operand dtype bool or int, got "
-                        f"{dtype_name(x.dtype)}.")
-    if accepts == NUMBER and not dtypes.issubdtype(x.dtype, np.number):
-        raise TypeError(f"{name} does not accept dtype {dtype_name(x.dtype)}. "
-                        "Accepted dtypes are subtypes of number.")
+    got = dtype_name(x.dtype)  # bits are not the small integers, either
+    refuse((accepts == BITS and x.dtype.kind not in "biu",
+            f"logical reduction requires operand dtype bool or int, got {got}."),
+           (accepts == NUMBER and not dtypes.issubdtype(x.dtype, np.number),
+            f"{name} does not accept dtype {got}. Accepted dtypes are subtypes of number."))
     check_dtypes(name, [x], [accepts])
 
 
@@ -215,7 +213,7 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
                         f"{', '.join(map(str, ranked))}.") from None
 
 
-def all_weak(avals: Sequence[ShapedArray]) -> bool:
+def all_weak(avals: Avals) -> bool:
     return all(aval.weak_type for aval in avals)
 
 
@@ -279,5 +277,4 @@ def place(s: Any, index: tuple, shape: tuple[int, ...]) -> tuple:
     """An operand's index for an index of the result to which it broadcasts."""
     if not shape:
         return ()
-    return tuple(s.const(0, np.int64) if n == 1 else i
-                 for i, n in zip(index, shape, strict=True))
+    return tuple(s.const(0, np.int64) if n == 1 else i for i, n in zip(index, shape, strict=True))

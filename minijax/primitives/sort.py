@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, ForPrimitive, Primitive, ShapedArray, Zero, cannot,
-                          dtype_name, has_key_dtype)
+from minijax.core import (Array, Axis, ForPrimitive, Outs, Primitive, ShapedArray, Zero, cannot,
+                          dtype_name, has_key_dtype, refuse)
 from minijax.primitives import (ad_util, algebra, comparison, dynamic_slice, families,
                                 gather_scatter, reduce)
-from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced, without
+from minijax.primitives.axes import Axes, canonical_axis, replaced, without
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims
@@ -45,8 +45,7 @@ def _keys(x: np.ndarray) -> list[np.ndarray]:
     return [x.astype(dtypes.computed_in(x.dtype), copy=False)]
 
 
-def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool,
-               num_keys: int) -> list[np.ndarray]:
+def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool, num_keys: int) -> list[np.ndarray]:
     if len(xs) == 1 and not dtypes.is_narrow(xs[0].dtype) and xs[0].dtype.kind != "c":
         return [np.sort(xs[0], dimension, kind="stable")]
     keys = [key for x in xs[:num_keys] for key in _keys(x)]
@@ -57,7 +56,7 @@ def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool,
 # ── Derivative and batch ─────────────────────────────────────────────────────────────────────
 
 def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
-              num_keys: int) -> tuple[list, list]:
+              num_keys: int) -> Outs:
     """The tangents are permuted as the elements are."""
     indices = broadcasted_iota(np.int32, primals[0].shape, dimension)
     *outs, order = sort_p.bind(*primals, indices, dimension=dimension, is_stable=is_stable,
@@ -210,9 +209,6 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
 LONG_ROW, MAX_BLOCK = 1 << 21, 1 << 13  # elements
 
 
-def _block_size(n: int) -> int:
-    """A divisor of n for its blocks; n itself where there is none."""
-    return next((k for k in range(MAX_BLOCK, MAX_BLOCK // 8, -1) if n % k == 0), n)
 
 
 def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive:
@@ -232,7 +228,9 @@ def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive
 
     def program(x: Array, axes: Axes, index_dtype: Any) -> Array:
         """A single long row is read once: the extrema of its blocks lead to the block."""
-        n, size = x.shape[axes[0]], _block_size(x.shape[axes[0]])
+        n = x.shape[axes[0]]
+        # a divisor of n, or else n itself
+        size = next((k for k in range(MAX_BLOCK, MAX_BLOCK // 8, -1) if n % k == 0), n)
         if not x.size == n >= LONG_ROW or size == n:
             return converted(first_index(x, axes), index_dtype)
         blocks = ad_util.reshaped(x, (n // size, size))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Primitive, ShapedArray, cannot
+from minijax.core import Array, Primitive, ShapedArray, cannot, refuse
 from minijax.primitives import ad_util, families, slots
 from minijax.primitives.algebra import add, mul
 from minijax.primitives.examples import Examples, table
@@ -55,12 +55,11 @@ def block_cipher(name: str, formula: Callable[..., list], count: int, outputs: i
       impl: the meaning; by default the formula with NumPy's scalar operations.
     """
     def abstract_eval(*words: ShapedArray) -> list[ShapedArray]:
-        if len(words) != count or any(word.dtype != np.uint32 for word in words):
-            raise TypeError(f"Arguments to {name} must have uint32 type, "
-                            f"got {[word.str_short(True) for word in words]}")
-        if len({word.shape for word in words}) != 1:
-            raise TypeError(f"Arguments to {name} must have equal shapes, "
-                            f"got {[word.shape for word in words]}")
+        refuse((len(words) != count or any(word.dtype != np.uint32 for word in words),
+                f"Arguments to {name} must have uint32 type, "
+                f"got {[word.str_short(True) for word in words]}"),
+               (len({word.shape for word in words}) != 1, f"Arguments to {name} must have equal "
+                f"shapes, got {[word.shape for word in words]}"))
         return [words[0]] * outputs
 
     def encrypted(s: Any, *words: Any) -> list[Any]:

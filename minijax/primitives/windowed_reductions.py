@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray
+from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import comparison, ad_util, sort
-from minijax.primitives.axes import Axes, Index, Outs, Shape, refuse, with_item
+from minijax.primitives.axes import Axes, Index, Shape, with_item
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
@@ -176,9 +176,6 @@ def _batch_overlap(axis: Axis, args: list, dims: list, shape: Shape, **params: S
     return [out], [0]
 
 
-def _overlap_examples() -> list[Example]:
-    return [Example((windows_impl(*e.args, **e.params),), {"shape": e.args[0].shape, **e.params})
-            for e in _WINDOWS() if np.prod(e.params["window_dimensions"]) > 1]
 
 
 overlap_p = Primitive(
@@ -190,7 +187,9 @@ overlap_p = Primitive(
     batch=_batch_overlap, may_produce_nan=True, complex_loop=LEFT_TO_NUMPY,
     sharding=layout("overlapped"),
     element=_overlap_element,
-    examples=_overlap_examples)
+    examples=lambda: [
+        Example((windows_impl(*e.args, **e.params),), {"shape": e.args[0].shape, **e.params})
+        for e in _WINDOWS() if np.prod(e.params["window_dimensions"]) > 1])
 
 
 def windows_of(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, **params: Shape
@@ -381,9 +380,6 @@ def _gather_cotangent(ct: Array, t: Any, x: Array, *, base_dilation: Shape, wind
     return select_and_scatter_add_p.bind(ct, x, **params)
 
 
-def _scatter_cotangent(ct: Array, source: Any, x: Array, **params: Any) -> Array:
-    ones = (1,) * x.ndim
-    return select_and_gather_add_p.bind(ct, x, base_dilation=ones, window_dilation=ones, **params)
 
 
 def _selected_examples(scatter: bool) -> list[Example]:
@@ -414,7 +410,9 @@ select_and_gather_add_p = _selecting(
     _gather_cotangent, lambda: _selected_examples(False))
 
 select_and_scatter_add_p = _selecting(
-    "select_and_scatter_add", _scatter_program, _scatter_type, _scatter_cotangent,
+    "select_and_scatter_add", _scatter_program, _scatter_type,
+    lambda ct, source, x, **params: select_and_gather_add_p.bind(
+        ct, x, base_dilation=(1,) * x.ndim, window_dilation=(1,) * x.ndim, **params),
     lambda: _selected_examples(True))
 
 

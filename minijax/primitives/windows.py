@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import ShapedArray
-from minijax.primitives.axes import Index, Shape, batched_axes, as_int64, refuse, without
+from minijax.core import ShapedArray, refuse
+from minijax.primitives.axes import Index, Shape, batched_axes, as_int64, without
 from minijax.primitives.slots import check_same_dtypes, numpy_scalars
 
 

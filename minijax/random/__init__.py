@@ -11,12 +11,11 @@ from minijax.util import lazily
 if TYPE_CHECKING:
     from minijax.random.choices import (bernoulli, categorical, choice, permutation, rademacher,
                                         randint)
-    from minijax.random.families import (ball, beta, cauchy, chisquare, dirichlet,
-                                         double_sided_maxwell, exponential, f, gamma,
-                                         generalized_normal, geometric, laplace, loggamma, logistic,
-                                         lognormal, maxwell, multivariate_normal, orthogonal,
-                                         pareto, rayleigh, t, triangular, truncated_normal, wald,
-                                         weibull_min)
+    from minijax.random.families import (
+        ball, beta, cauchy, chisquare, dirichlet, double_sided_maxwell, exponential, f, gamma,
+        generalized_normal, geometric, laplace, loggamma, logistic, lognormal, maxwell,
+        multivariate_normal, orthogonal, pareto, rayleigh, t, triangular, truncated_normal, wald,
+        weibull_min)
     from minijax.random.keys import (PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl,
                                      split, wrap_key_data)
     from minijax.random.rejection import binomial, multinomial, poisson, random_gamma_p

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import as_array, static_value
-from minijax.primitives.axes import canonical_axis, canonical_shape, refuse
+from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
 from minijax.primitives.shape import broadcast_to_rank
 from minijax.random import samplers
@@ -231,8 +231,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     """
     typed = check_key("choice", key)
     if not isinstance(shape, Sequence):
-        raise TypeError("shape argument of jax.random.choice must be a sequence, "
-                        f"got {shape}")
+        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     sizes = canonical_shape(shape)
     array = as_array("choice", a)
     axis = canonical_axis(axis, array.ndim) if array.ndim else axis

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.transforms.arguments import bound
 from minijax.lax import linalg
 from minijax.primitives.convert import converted
@@ -176,8 +176,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
     """
     if np.ndim(alpha) < 1:
         raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}")
-    typed, sizes, dtype = checked("dirichlet", key, shape, dtype, np.floating,
-                                  np.shape(alpha)[:-1])
+    typed, sizes, dtype = checked("dirichlet", key, shape, dtype, np.floating, np.shape(alpha)[:-1])
     return _dirichlet(typed, alpha, (*sizes, np.shape(alpha)[-1]), dtype)
 
 
@@ -403,11 +402,9 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     promoted = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
     typed, _, dtype = checked("multivariate_normal", key, (), promoted if dtype is None else dtype)
     mean, cov = (converted(x, promoted) for x in (mean, cov))
-    if mean.ndim < 1:
-        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
-    if cov.ndim < 2:
-        raise ValueError("multivariate_normal requires cov.ndim >= 2, got cov.ndim == "
-                         f"{cov.ndim}")
+    name = "multivariate_normal requires"
+    refuse((mean.ndim < 1, f"{name} mean.ndim >= 1, got mean.ndim == 0"),
+           (cov.ndim < 2, f"{name} cov.ndim >= 2, got cov.ndim == {cov.ndim}"), error=ValueError)
     n = mean.shape[-1]
     if cov.shape[-2:] != (n, n):
         raise ValueError("multivariate_normal requires cov.shape == (..., n, n) for n="

@@ -110,10 +110,6 @@ _ROTATIONS = ((10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10)
 _PARITY = np.uint32(0x1BD11BDA)
 
 
-def _rotated(x: Any, bits: int) -> Any:
-    return x << np.uint32(bits) | x >> np.uint32(32 - bits)
-
-
 def _threefry4x32(key: Words, counter: Words) -> Words:
     """Twenty rounds that mix two pairs of words; each fourth adds a part of the key."""
     schedule = [*key, key[0] ^ key[1] ^ key[2] ^ key[3] ^ _PARITY]
@@ -122,7 +118,7 @@ def _threefry4x32(key: Words, counter: Words) -> Words:
         for (a, b), bits in zip(((0, 3), (2, 1)) if i % 2 else ((0, 1), (2, 3)),
                                 _ROTATIONS[i % 8], strict=True):
             x[a] = x[a] + x[b]
-            x[b] = x[a] ^ _rotated(x[b], bits)
+            x[b] = x[a] ^ (x[b] << np.uint32(bits) | x[b] >> np.uint32(32 - bits))
         if i % 4 == 3:
             step = i // 4 + 1
             x = [word + schedule[(k + step) % 5] for k, word in enumerate(x)]
@@ -145,9 +141,6 @@ def _places(shape: Shape) -> Words:
     return [lax.full_like(place, 0), place]
 
 
-def _filling(x: Any, shape: Shape) -> Any:
-    """A word, or words of this shape already, as numbers of 32 bits without sign."""
-    return lax.broadcast(lax.convert_element_type(x, np.uint32), shape[:len(shape) - np.ndim(x)])
 
 
 def _mixed(words: Words) -> Any:
@@ -170,7 +163,8 @@ def _generator(cipher: Cipher, words: int, counters: int, pairs: Sequence[Sequen
 
     def encrypted(key: Array, counter: Words) -> Words:
         shape = np.broadcast_shapes(*map(np.shape, counter))
-        wide = [_filling(x, shape) for x in (*lax.unstack(key), *counter)]
+        every = [lax.convert_element_type(x, np.uint32) for x in (*lax.unstack(key), *counter)]
+        wide = [lax.broadcast(x, shape[:len(shape) - x.ndim]) for x in every]
         return cipher(wide[:words], wide[words:])
 
     @jit

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors
-from minijax.core import Array, Primitive
+from minijax.core import Array, Primitive, refuse
 from minijax.random import generators
 from minijax.transforms.jit import jit
-from minijax.primitives.axes import refuse
 from minijax.primitives.convert import converted
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
                                      random_seed_p, random_split_p, random_unwrap_p, random_wrap_p)
@@ -234,13 +233,9 @@ def fold_in(key: Any, data: Any) -> Array:
     if np.ndim(data):
         raise TypeError("fold_in accepts a scalar, but was given an array of"
                         f"shape {np.shape(data)} != (). Use jax.vmap for batching.")
-    return in_form_of(apply(random_fold_in_p, typed, _as_word(data)), key)
-
-
-def _as_word(data: Any) -> Any:
-    if isinstance(data, Array | np.ndarray | np.generic):
-        return converted(data, np.dtype(np.uint32), False)
-    return np.uint32(data)
+    is_array = isinstance(data, Array | np.ndarray | np.generic)
+    word = converted(data, np.dtype(np.uint32), False) if is_array else np.uint32(data)
+    return in_form_of(apply(random_fold_in_p, typed, word), key)
 
 
 def clone(key: Any) -> Array:

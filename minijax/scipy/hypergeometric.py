@@ -72,11 +72,8 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return jnp.where(b == 0, jnp.inf, value)
 
 
-def _hyp1f1_by_x(t: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
-    return t * (a / b * hyp1f1(a + 1, b + 1, x))
-
-
-@promote_to_real(_derivative_by(_hyp1f1, 0), _derivative_by(_hyp1f1, 1), _hyp1f1_by_x)
+@promote_to_real(_derivative_by(_hyp1f1, 0), _derivative_by(_hyp1f1, 1),
+                 lambda t, out, a, b, x: t * (a / b * hyp1f1(a + 1, b + 1, x)))
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's function, the sum of ``(a)ₖ / (b)ₖ xᵏ / k!``.
 
@@ -138,11 +135,8 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     return jnp.where(_is_nonpositive_integer(c) & ~terminates, jnp.inf, value)
 
 
-def _hyp2f1_by_x(t: Any, out: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
-    return t * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, x))
-
-
-@promote_to_real(*(_derivative_by(_hyp2f1, position) for position in range(3)), _hyp2f1_by_x)
+@promote_to_real(*(_derivative_by(_hyp2f1, position) for position in range(3)),
+                 lambda t, out, a, b, c, x: t * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, x)))
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """The function of Gauss, the sum of ``(a)ₖ (b)ₖ / (c)ₖ xᵏ / k!``, continued to all x below 1.
 

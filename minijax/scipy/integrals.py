@@ -157,11 +157,7 @@ def exp1(x: ArrayLike) -> Array:
     return expn(1, x)
 
 
-def _expn_by_x(t: Any, out: Any, n: Any, x: Any) -> Any:
-    return -t * expn(n - 1, x)
-
-
-@promote_to_real(None, _expn_by_x)
+@promote_to_real(None, lambda t, out, n, x: -t * expn(n - 1, x))
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integral of whole order n: the integral of ``exp(-x t) / tⁿ`` from 1 on.
 
@@ -202,8 +198,7 @@ def _sici(x: ArrayLike) -> tuple[Array, Array]:
     near = jnp.minimum(size, 4)
     square = jnp.square(near) / -4
     sine = near * _series([1 / 2], [3 / 2, 3 / 2], square, 20)
-    cosine = (np.euler_gamma + jnp.log(near)
-              + square * _series([1, 1], [2, 2, 3 / 2], square, 20))
+    cosine = np.euler_gamma + jnp.log(near) + square * _series([1, 1], [2, 2, 3 / 2], square, 20)
     far = jnp.clip(size, 4, 1e18)
     tail = _scaled_expn(1, lax.complex(jnp.zeros_like(far), far))
     a, b = lax.real(tail), lax.imag(tail)

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from minijax import errors, lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
 from minijax.scipy.matrix_functions import (eigh_tridiagonal, expm, expm_frechet, funm, rsf2csf,
                                             solve_sylvester, sqrtm)
-from minijax.scipy.special_matrices import (block_diag, circulant, companion, convolution_matrix,
-                                            dft, fiedler, fiedler_companion, hadamard, hankel,
-                                            helmert, hilbert, invhilbert, invpascal, leslie, pascal,
-                                            toeplitz)
-from minijax.primitives.axes import refuse
+from minijax.scipy.special_matrices import (
+    block_diag, circulant, companion, convolution_matrix, dft, fiedler, fiedler_companion, hadamard,
+    hankel, helmert, hilbert, invhilbert, invpascal, leslie, pascal, toeplitz)
 from minijax.primitives.linalg import adjoint as _adjoint
 from minijax.transforms.prepared import export_all as _export_all
 
@@ -210,10 +208,9 @@ def lu_solve(lu_and_piv: tuple[Array, ArrayLike], b: ArrayLike, trans: int = 0,
 
 # ── Spectra ──────────────────────────────────────────────────────────────────────────────────
 
-def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
-         eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
-         turbo: bool = True, eigvals: None = None, type: int = 1,
-         check_finite: bool = True) -> Any:
+def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
+         overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
+         eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
     """The eigenvalues of symmetric or Hermitian matrices, and their eigenvectors.
 
     >>> eigh(jnp.array([[2., 0.], [0., 1.]]), eigvals_only=True)
@@ -282,8 +279,7 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
-        overwrite_a: bool = False, check_finite: bool = True,
-        lapack_driver: str = "gesdd") -> Any:
+        overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
     """Orthogonal U and V, and singular values s, largest first, with ``a = U diag(s) Vᴴ``.
 
     >>> svd(jnp.array([[0., 2.], [1., 0.]]), compute_uv=False)

@@ -220,8 +220,7 @@ def _error_of_function(t: Any) -> Any:
     return jnp.clip(eps / nearest * jnp.linalg.norm(above, 1), eps, 1)
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur",
-                    tol: float = 1e-8) -> Array:
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """The X for which ``A X + X B = C``; nan where an eigenvalue of A is one of -B.
 
     >>> solve_sylvester(jnp.array([[1.]]), jnp.array([[2.]]), jnp.array([[6.]]))

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike
-from minijax.primitives.axes import refuse
 from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["map_coordinates"]

@@ -4,8 +4,6 @@ After J. Nocedal and S. J. Wright, Numerical Optimization (1999): algorithms 3.5
 Builds on `gradients`, `lax.while_loop`.  In JAX: `jax/_src/scipy/optimize/`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -54,8 +52,7 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
       ValueError: for other methods, and for an x0 that is no vector.
     """
     if not isinstance(args, tuple):
-        raise TypeError("args argument to jax.scipy.optimize.minimize must be a tuple, "
-                        f"got {args}")
+        raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
     if method.lower() not in _METHODS:
         raise ValueError(f"Method {method} not recognized. Use BFGS, or {L_BFGS}.")
     x = jnp.asarray(x0)

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp, random, tree_util
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, canonical_axes, canonical_axis,
                                      promote_dtypes_inexact, public)
-from minijax.primitives.axes import refuse
 from minijax.scipy import special
 from minijax.transforms.api import vmap
 
@@ -312,8 +311,7 @@ class gaussian_kde:
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Array:
         """Refused, as JAX refuses it."""
-        raise NotImplementedError(
-            "only 1D box integrations are supported; use `integrate_box_1d`")
+        raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
 
     # ── Samples ──────────────────────────────────────────────────────────────────────────────
 
@@ -334,8 +332,7 @@ class gaussian_kde:
 def _log_normalizer(factor: Any) -> Any:
     """The logarithm of a normal density's normalisation, from the Cholesky factor of its precision.
     """
-    return (jnp.sum(jnp.log(jnp.diagonal(factor)))
-            - .5 * factor.shape[0] * math.log(2 * math.pi))
+    return jnp.sum(jnp.log(jnp.diagonal(factor))) - .5 * factor.shape[0] * math.log(2 * math.pi)
 
 
 public(globals())

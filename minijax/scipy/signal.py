@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from minijax import lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.errors import warn
 from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axes, promote_dtypes_inexact,
                                      promoted, static_int)
-from minijax.primitives.axes import refuse
 from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve",
@@ -428,8 +427,7 @@ def _segment_ffts(x: Any, weights: Any, detrender: Callable, step: int, size: in
 
 def istft(Zxx: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
           noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
-          boundary: bool = True, time_axis: int = -1, freq_axis: int = -2
-          ) -> tuple[Array, Array]:
+          boundary: bool = True, time_axis: int = -1, freq_axis: int = -2) -> tuple[Array, Array]:
     """The signal of which `stft` has made this.
 
     >>> x = jnp.sin(jnp.arange(32.))

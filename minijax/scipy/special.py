@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax import lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.lax.special import polynomial
 from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
 from minijax.numpy.arguments import ArrayLike, Axes, Inexact, Real, public, weak_if_scalar
 from minijax.numpy.sequences import i0_of_floats
-from minijax.primitives.axes import refuse
 from minijax.scipy.arguments import (promote_to_float as promote_to_float, strong_float,
                                      with_derivatives)
 from minijax.scipy.gamma import (bernoulli, beta, betainc, betaln, comb, digamma, factorial, gamma,

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, promote_dtypes,
                                      promote_dtypes_inexact)
-from minijax.primitives.axes import refuse
 
 
 # ── Matrices by their first rows and columns ─────────────────────────────────────────────────
@@ -225,8 +224,7 @@ def _of_kind(kind: str | None, lower: Any, symmetric: Any, one: str = "one") -> 
 
 def _binomials(n: int) -> np.ndarray:
     """Pascal's triangle, in Python's integers."""
-    return np.array([[math.comb(i, j) for j in range(n)] for i in range(n)],
-                    object).reshape(n, n)
+    return np.array([[math.comb(i, j) for j in range(n)] for i in range(n)], object).reshape(n, n)
 
 
 def hilbert(n: int) -> Array:

@@ -143,8 +143,7 @@ class multivariate_normal:
     0.1592
     """
 
-    def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None
-               ) -> Any:
+    def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Any:
         """The logarithm of the density at vectors x.
 
         Args:
@@ -450,8 +449,7 @@ class beta:
         value = jnp.where((x > loc + scale) | (x < loc), -jnp.inf, value)
         return jnp.where((a <= 0) | (b <= 0) | (scale <= 0), jnp.nan, value)
 
-    cdf = lambda x, a, b, loc=0, scale=1: special.betainc(
-        a, b, jnp.clip((x - loc) / scale, 0, 1))
+    cdf = lambda x, a, b, loc=0, scale=1: special.betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
     sf = lambda x, a, b, loc=0, scale=1: special.betainc(
         b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
     logcdf, logsf = (_after(jnp.log, formula) for formula in (cdf, sf))
@@ -572,8 +570,7 @@ class betabinom:
     0.3333
     """
 
-    def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0
-               ) -> Array:
+    def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
         y = jnp.floor(k - loc)
         value = (special.betaln(y + a, n - y + b) - special.betaln(a, b)
                  - jnp.log(n + 1) - special.betaln(n - y + 1, y + 1))
@@ -616,8 +613,7 @@ class dirichlet:
     def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
         x, alpha = promote_dtypes_inexact(x, alpha)
         if alpha.ndim != 1:
-            raise ValueError("`alpha` must be one-dimensional; got alpha.shape="
-                             f"{alpha.shape}")
+            raise ValueError(f"`alpha` must be one-dimensional; got alpha.shape={alpha.shape}")
         if x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
             raise ValueError("`x` must have either the same number of entries as `alpha` or one "
                              f"entry fewer; got x.shape={x.shape}, alpha.shape={alpha.shape}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import config, core, errors
 from minijax.util.context import with_values
-from minijax.core import Params, Primitive, ShapedArray
+from minijax.core import Avals, Params, Primitive, ShapedArray
 from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import FlatFunction
 
@@ -64,8 +64,7 @@ def refused(evaluate: Callable, primitive: Primitive, args: Sequence[Any], param
         "Trace it by jax.make_jaxpr or jax.eval_shape, or compile it by jit(f).lower(x).compile().")
 
 
-def retraced(stage: Callable[..., T], fun: Any, in_avals: Sequence[ShapedArray],
-             debug_info: DebugInfo | None) -> T:
+def retraced(stage: Callable[..., T], fun: Any, in_avals: Avals, debug_info: DebugInfo | None) -> T:
     """Refuse to trace a user's function, if the flag forbids it."""
     if isinstance(fun, FlatFunction):
         whose = debug_info.func_src_info if debug_info is not None else fun.fun

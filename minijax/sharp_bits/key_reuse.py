@@ -17,15 +17,14 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.util import source_info
-from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, Literal, cached_on_jaxpr, subjaxprs, types_in
 from minijax.util.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, quoted, report
-from minijax.util.source_info import SourceInfo
 
 T = TypeVar("T")
 Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
-Use = tuple[SourceInfo, ...]  # the lines of the user's that led to it, the innermost last
+Use = tuple[source_info.SourceInfo, ...]  # the user's lines that led to it, the innermost last
 
 _ONE_OPERATION = "_compiled"  # the name of `random.keys`' programs of one operation
 
@@ -205,7 +204,7 @@ _SAME_WORDS = ("random_wrap", "random_unwrap")
 
 
 def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
-            out_avals: Sequence[ShapedArray], callers: Use) -> list[Operand]:
+            out_avals: Avals, callers: Use) -> list[Operand]:
     """The outputs of an equation with their keys; records the keys that it consumes."""
     outputs: list[Operand] = []  # further outputs hold no known key
     if any(subjaxprs(params)):

@@ -16,12 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax.util import context, source_info
-from minijax import errors
 from minijax.core import Level, Trace, Tracer, jaxpr
-from minijax.errors import is_internal
+from minijax.errors import TracerLeakError, is_internal
 from minijax.sharp_bits.captured import attributes, closure, defaults
 from minijax.sharp_bits.findings import finding, report
-from minijax.util.source_info import SourceInfo
 
 FIX = "Return the value from the function, and store what the call returns."
 MOST_SHOWN = 10
@@ -71,7 +69,7 @@ def _check(ref: weakref.ref[Level]) -> None:
     shown = [leak.text for leak in leaks[:MOST_SHOWN]]
     if len(leaks) > MOST_SHOWN:
         shown.append(f"… and {len(leaks) - MOST_SHOWN} more")
-    error = errors.TracerLeakError(leaks[0].trace_name, shown)
+    error = TracerLeakError(leaks[0].trace_name, shown)
     function = level.debug_info.func_name if level.debug_info else "the function"
     message = f"`{function}` has ended, and a tracer of it is left: {leaks[0].text}"
     report(finding("check_tracer_leaks", message, FIX, leaks[0].source), error)
@@ -271,5 +269,5 @@ def _variable(frame: types.FrameType, whose: str = "") -> str:
 
 
 def _at(code: types.CodeType, line: int) -> str:
-    place = SourceInfo(code, line)
+    place = source_info.SourceInfo(code, line)
     return f"{place.function}() at {place.short_file}:{place.line}"

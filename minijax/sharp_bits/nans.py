@@ -92,8 +92,7 @@ def _find_origins(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
 
 # ── One operation ────────────────────────────────────────────────────────────────────────────
 
-def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], params: Params
-              ) -> list:
+def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence, params: Params) -> list:
     """The outputs of an operation on numbers, checked."""
     if primitive.calls_python(params):  # its operations are checked one by one
         return evaluate(primitive, args, params)
@@ -107,8 +106,7 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     return outs
 
 
-def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence[Any]
-         ) -> None:
+def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence) -> None:
     """Report bad numbers among the outputs of an operation."""
     for kind in _kinds_in(outs):
         is_sharded = _mode.get().is_sharded or any(map(has_sharding, (*args, *outs)))

@@ -13,8 +13,7 @@ import numpy as np
 from minijax import config, core, dtypes
 from minijax.util import source_info, tracebacks
 from minijax.core import ArrayImpl, Primitive
-from minijax.sharp_bits.findings import (SHARDED, Finding, current_steps, finding,
-                                         has_collected)
+from minijax.sharp_bits.findings import (SHARDED, Finding, current_steps, finding, has_collected)
 
 # For each kind of bad number: the flag that looks for it, the test, what to do about it.
 KINDS: dict[str, tuple[config.Flag, Any]] = {

@@ -145,7 +145,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
                 f"None but output was batched on axis {d}")
     return flat.result([
         flat.plain[i] if w is None and i in flat.plain else x if w is None else
-        placed(_moved_out(x, d, w, size), w, size)
+        placed(batch_to(x, d, canonical_axis(w, x.ndim + (d is None)), size), w, size)
         for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
 
 
@@ -206,8 +206,6 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
             + ";\n".join(lines))
 
 
-def _moved_out(x: Array, dim: Dim, axis: int, size: int) -> Array:
-    return batch_to(x, dim, canonical_axis(axis, x.ndim + (dim is None)), size)
 
 
 # ── Programs and types ───────────────────────────────────────────────────────────────────────

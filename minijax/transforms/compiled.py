@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.util import lazily
-from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
 from minijax.placement.devices import CPU, Device, device_of
 from minijax.control_flow.program_rules import running_one_of
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
@@ -34,13 +34,9 @@ def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
     """Evaluate a program by the `impl` of its primitives; a check may compile it instead."""
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
-    outs = core.base_trace.wrap(
-        "interpret", _interpret)(closed, args, lambda: run_program(closed, "f", args))
-    return [x._buffer for x in outs]
-
-
-def _interpret(closed: ClosedJaxpr, args: Sequence[ArrayImpl], _: Callable) -> list[ArrayImpl]:
-    return core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
+    run = core.base_trace.wrap("interpret", lambda closed, args, _: core.run_with(
+        core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args))
+    return [x._buffer for x in run(closed, args, lambda: run_program(closed, "f", args))]
 
 
 def executable(closed: ClosedJaxpr, name: str = "f", device: Device = CPU, loops: Any = None
@@ -129,8 +125,7 @@ def timed(what: str, event: str, name: str) -> Iterator[None]:
     log("Finished %s in %.9f sec", what, time.perf_counter() - start)
 
 
-def called(program: Callable[[], T], python: Callable[[], Any], function: str | None = None
-           ) -> T:
+def called(program: Callable[[], T], python: Callable[[], Any], function: str | None = None) -> T:
     """The results of a compiled program.
 
     Args:
@@ -181,7 +176,7 @@ class ProgramPrimitive(Primitive):
             return super().evaluate(args, params)
         return run_program(closed, self.name, args)
 
-    def as_program(self, avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr:
+    def as_program(self, avals: Avals, params: Params) -> ClosedJaxpr:
         """A program of this one equation, kept as long as the first program inside it."""
         key = ("program", self.name, *avals, *params.items())
         return next(subjaxprs(params)).derived(

@@ -65,8 +65,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
                         f"have tree structure {dot_tree}.")
     points = [check_arg(x) for x in leaves]
     directions = [_check_direction(x, check_arg(t)) for x, t in zip(points, dots, strict=True)]
-    outs, out_dots = core.leaving_no_tracer(jvp_flat)(
-        flat, points, directions, flat.debug_info)
+    outs, out_dots = core.leaving_no_tracer(jvp_flat)(flat, points, directions, flat.debug_info)
     return flat.with_aux(flat.result(outs), flat.result(map(core.public_tangent, out_dots)))
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from minijax.core import Axis, Example, Primitive, ShapedArray, Undefined, cannot
+from minijax.core import Axis, Example, Outs, Primitive, ShapedArray, Undefined, cannot
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.core.jvp import jvp_flat
 from minijax.core.tracing import stage
 from minijax.core.vmap import vmap_flat
 from minijax.primitives import families
-from minijax.primitives.ad_util import Outs, zeros as zeros_of
+from minijax.primitives.ad_util import zeros as zeros_of
 from minijax.transforms.derivatives import vjp
 from minijax.transforms.jit import jit
 

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax import core, tree_util
-from minijax.core import Array
 from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.util import source_info
-from minijax.util.source_info import DebugInfo
 from minijax.util.tracebacks import update_wrapper
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ T = TypeVar("T")
 
 # ── References among arguments ───────────────────────────────────────────────────────────────
 
-def check_distinct(leaves: Sequence[Any], info: DebugInfo) -> None:
+def check_distinct(leaves: Sequence[Any], info: source_info.DebugInfo) -> None:
     """Refuse a reference that is passed more than once."""
     names: dict[int, list[str]] = {}
     for x, name in zip(leaves, info.arg_names, strict=True):
@@ -40,7 +38,7 @@ def check_distinct(leaves: Sequence[Any], info: DebugInfo) -> None:
 
 
 @contextlib.contextmanager
-def passed(leaves: Sequence[Any], info: DebugInfo) -> Iterator[None]:
+def passed(leaves: Sequence[Any], info: source_info.DebugInfo) -> Iterator[None]:
     """For the duration of a call, mark the references among its arguments as passed."""
     check_distinct(leaves, info)
     refs = [(x, name) for x, name in zip(leaves, info.arg_names, strict=True) if core.is_ref(x)]
@@ -76,7 +74,7 @@ def has_refs(tree: Any) -> bool:
 # ── Programs that use references from outside ────────────────────────────────────────────────
 
 @contextlib.contextmanager
-def _holding(refs: Sequence[Ref], values: Sequence[Array]) -> Iterator[None]:
+def _holding(refs: Sequence[Ref], values: Sequence[core.Array]) -> Iterator[None]:
     """Set the references to values of the current trace, and restore their own afterwards."""
     before = [(ref._value, ref._home) for ref in refs]
     for ref, value in zip(refs, values, strict=True):
@@ -90,7 +88,7 @@ def _holding(refs: Sequence[Ref], values: Sequence[Array]) -> Iterator[None]:
 
 def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, list]]:
     """A function from the references' values and its arguments to its result and the new values."""
-    def pure(values: Sequence[Array], *args: Any, **kwargs: Any) -> tuple[Any, list]:
+    def pure(values: Sequence[core.Array], *args: Any, **kwargs: Any) -> tuple[Any, list]:
         with _holding(refs, values):
             return fun(*args, **kwargs), [ref.read() for ref in refs]
     pure.gives_more = True  # type: ignore[attr-defined]  # than the user's function: errors ask
@@ -99,7 +97,7 @@ def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, l
 
 def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
     """The same function, with the references' values as a keyword; it must not write to them."""
-    def pure(*args: Any, values_of_references: Sequence[Array], **kwargs: Any) -> Any:
+    def pure(*args: Any, values_of_references: Sequence[core.Array], **kwargs: Any) -> Any:
         with _holding(refs, values_of_references):
             result = fun(*args, **kwargs)
             if any(ref.read() is not x for ref, x in zip(refs, values_of_references, strict=True)):
@@ -119,8 +117,7 @@ def carry(error: NotCarriedError, refs: list[Ref]) -> list[Ref]:
     return refs
 
 
-def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]
-                  ) -> T:
+def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]) -> T:
     """An operation on functions that use references from outside.
 
     Args:
@@ -174,8 +171,7 @@ class DischargedJit:
             self._of_arguments[indices] = self._jit(of_values(self.jitted._fun, indices))
         jitted = self._of_arguments[indices]
         args, kwargs = tree_util.tree_unflatten(tree, leaves)
-        values = tree_util.tree_unflatten(
-            tree, [x.read() if core.is_ref(x) else x for x in leaves])
+        values = tree_util.tree_unflatten(tree, [x.read() if core.is_ref(x) else x for x in leaves])
         with passed(leaves, source_info.describe(self.jitted._fun, args, kwargs, "jit")):
             captured = jitted._discharged.captured if jitted._discharged else ()
             for ref in refs:

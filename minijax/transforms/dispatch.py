@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.util import caches
-from minijax import core
-from minijax.core import ArrayImpl, ShapedArray
+from minijax.core import ArrayImpl, Avals, as_value
 from minijax.placement.devices import CPU, Device, device_of, put
 from minijax.util.pytree import Kind, PyTreeDef
 from minijax.tree_util import tree_flatten
@@ -75,7 +74,7 @@ def _convert(x: Any, device: Device) -> ArrayImpl:
         return put(x, device)
     if isinstance(x, bool | int | float | np.ndarray | np.generic):
         try:
-            value = core.as_value(x)
+            value = as_value(x)
         except (TypeError, ValueError, OverflowError):
             raise Miss from None
         if type(value) is ArrayImpl:
@@ -132,7 +131,7 @@ def _taken_apart(tree: PyTreeDef, *children: str) -> tuple[list[str], list[str]]
     return lines, leaves[::-1]
 
 
-def rebuilder(out_tree: PyTreeDef, avals: Sequence[ShapedArray], device: Device = CPU) -> Callable:
+def rebuilder(out_tree: PyTreeDef, avals: Avals, device: Device = CPU) -> Callable:
     """A function from the results of a program on a device to the tree of arrays."""
     if not is_plain(out_tree):
         return lambda memories: out_tree.unflatten(map(device.array, memories, avals))

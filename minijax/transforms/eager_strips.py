@@ -21,8 +21,7 @@ _LENGTHS = [16 ** k for k in range(1, 6)]
 _TURNS = 4  # most strips, but of long arrays: a call costs as much as a hundred elements
 
 
-def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
-              ) -> list[ArrayImpl] | None:
+def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list[ArrayImpl] | None:
     """The result of the formula's compiled code; None where `impl` must run.
 
     Both agree to the last bit, since LLVM contracts no operations.

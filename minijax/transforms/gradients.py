@@ -151,8 +151,7 @@ def check_real(tree: Any, name: str, what: str, holomorphic: bool, advice: str =
 
 def _check_scalar(value: Any) -> None:
     if not isinstance(value, Array):
-        raise TypeError("Gradient only defined for scalar-output functions. "
-                        f"Output was {value}.")
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output was {value}.")
     if value.shape != ():
         raise errors.with_cure(
             TypeError("Gradient only defined for scalar-output functions. "

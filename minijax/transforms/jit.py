@@ -22,11 +22,10 @@ from minijax import config, core, tree_util
 from minijax.core import Array, ArrayImpl
 from minijax.transforms.compiled import called, device_for, jit_p, run_on_arrays, timed
 from minijax.transforms.stages import Arguments, Lowered, ShapeDtypeStruct, Traced
-from minijax.transforms.arguments import (UNSPECIFIED, Named, NotCarriedError,
-                                          check_compiler_options, check_donated_once,
-                                          check_function, check_not_deleted, donated_leaves,
-                                          looks_like, named_arguments, static_value, usable,
-                                          without_static)
+from minijax.transforms.arguments import (
+    UNSPECIFIED, Named, NotCarriedError, check_compiler_options, check_donated_once, check_function,
+    check_not_deleted, donated_leaves, looks_like, named_arguments, static_value, usable,
+    without_static)
 from minijax.placement.devices import Device, device_of, put
 from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, rebuilder
 from minijax.core.jaxpr import eval_jaxpr

@@ -60,8 +60,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashabl
                for x, ct in zip(closed.out_avals, values, strict=True)):
             raise TypeError("cotangent type does not match function output, "
                             f"expected {tuple(closed.out_avals)} but got {cts}")
-        program = separate_known_eqns(
-            ClosedJaxpr(closed.jaxpr, tuple(consts)), [True] * len(avals))
+        program = separate_known_eqns(ClosedJaxpr(closed.jaxpr, tuple(consts)), [True] * len(avals))
         return unflattened_args(flat.in_tree, transpose.backward_pass(
             program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))
     return tree_util.Partial(transposed, closed.consts)

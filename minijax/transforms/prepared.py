@@ -55,8 +55,7 @@ def repeated(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> An
         return None
     try:
         if kwargs or not 0 < len(args) < 3:
-            key = (fun, state(), *map(part, args),
-                   *[(name, part(x)) for name, x in kwargs.items()])
+            key = (fun, state(), *map(part, args), *[(name, part(x)) for name, x in kwargs.items()])
         elif len(args) == 2:  # written out: an operator must be fast
             x, y = args
             key = (fun, state(), PARTS[type(x)](x), PARTS[type(y)](y))

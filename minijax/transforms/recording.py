@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import config, core, errors, tree_util
-from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
 from minijax.placement.devices import CPU, device_of
 from minijax.transforms.compiled import CallPrimitive, executable, is_annotated
 from minijax.transforms.dispatch import is_plain
@@ -175,8 +175,7 @@ class Recorder(core.EvalTrace):
             return f"[{parts}]" if type(x) is list else f"({parts})"
         return self.constant(x)
 
-    def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-             ) -> Any:
+    def call(self, function: Callable, args: Sequence, kwargs: Params) -> Any:
         """Call a function of buffers, and write it down unless nothing changes."""
         out = function(*_value(args), **{name: _value(x) for name, x in kwargs.items()})
         if _is_same(out, args[0], function in _COPIES):
@@ -208,7 +207,7 @@ class Recorder(core.EvalTrace):
         return [ArrayImpl(self._contiguous(out, aval), aval)
                 for out, aval in zip(outs, out_avals, strict=True)]
 
-    def _evaluated(self, primitive: Primitive, avals: Sequence[ShapedArray],
+    def _evaluated(self, primitive: Primitive, avals: Avals,
                    buffers: Sequence[Any], params: Params) -> Sequence[Any]:
         """The results of a primitive: by its calls of NumPy, where they can be recorded, or else
         by one call.
@@ -277,8 +276,7 @@ def _carried(run: Callable[..., Any]) -> Callable[..., Any]:
     return run if config.state().around is None else config.carried(run)
 
 
-def _evaluation(primitive: Primitive, avals: Sequence[ShapedArray], params: Params
-                ) -> Callable[..., list]:
+def _evaluation(primitive: Primitive, avals: Avals, params: Params) -> Callable[..., list]:
     """The evaluation of a primitive as a function of buffers."""
     if isinstance(primitive, CallPrimitive) and not is_annotated(params["jaxpr"]):
         return executable(params["jaxpr"], params["name"])
@@ -310,8 +308,7 @@ def _statements(steps: Sequence[Step]) -> Iterator[str]:
         yield f"{targets}{',' * step.returns_list} = {text}" if targets else f"return {text}"
 
 
-def recorded(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
-             ) -> Callable[..., Any] | None:
+def recorded(fun: Callable, args: tuple, kwargs: Params) -> Callable | None:
     """A program that does what the function does with arguments of these types, if there is one."""
     if device_of(()) is not CPU or config.mesh.value is not None:
         return None

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minijax import config, core, dtypes, errors, tree_util
-from minijax.core import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.placement.devices import Device, device_of
 from minijax.transforms import compiled
@@ -42,7 +41,7 @@ class ShapeDtypeStruct(core.Typed):
     update = lazily.later("minijax.placement.named_sharding", "updated_struct")
 
     @property
-    def aval(self) -> ShapedArray:  # type: ignore[override]
+    def aval(self) -> core.ShapedArray:  # type: ignore[override]
         """The type of such an array; it has 32 bits in place of 64, unless enable_x64 is on."""
         return self.struct.update(dtype=dtypes.canonicalize_dtype(self.struct.dtype))
 
@@ -67,7 +66,7 @@ class ShapeDtypeStruct(core.Typed):
 class ArgInfo(core.Typed):
     """The type of an argument, and whether it is donated."""
 
-    aval: ShapedArray
+    aval: core.ShapedArray
     donated: bool
 
 

@@ -81,8 +81,7 @@ def _real(value: Any) -> float:
     return float(value)
 
 
-_KINDS = {bool: config.boolean, int: config.integer,
-          float: config.Kind(_real, float, "a number")}
+_KINDS = {bool: config.boolean, int: config.integer, float: config.Kind(_real, float, "a number")}
 
 
 def _declare(table: str, is_free: bool) -> None:

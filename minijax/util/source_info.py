@@ -189,9 +189,8 @@ class DebugInfo:
         return f"{self.func_name} at {self.func_filename}:{self.func_lineno}"
 
 
-def describe(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
-             traced_for: str, static_argnums: Iterable[int] = (),
-             static_argnames: Iterable[str] = ()) -> DebugInfo:
+def describe(fun: Callable, args: Sequence, kwargs: Mapping[str, Any], traced_for: str,
+             static_argnums: Iterable[int] = (), static_argnames: Iterable[str] = ()) -> DebugInfo:
     """Say what a transformation works on, for error messages and printers.
 
     Names follow the order in which `(args, kwargs)` flattens, static arguments left out.

@@ -99,8 +99,7 @@ def hide_internal_frames(error: BaseException) -> None:
         error.add_note(HIDDEN_NOTE)
 
 
-def _replace_traceback(error: BaseException, shorter: Callable[..., TracebackType | None]
-                       ) -> None:
+def _replace_traceback(error: BaseException, shorter: Callable[..., TracebackType | None]) -> None:
     entries = list(_entries(error.__traceback__))
     # What a boundary further inside has hidden stands where its first shown entry stands.
     shown, hidden = getattr(error, "_hidden_frames", (None, []))

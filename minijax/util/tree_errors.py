@@ -83,8 +83,7 @@ def _prefix_error(difference: _Difference, name: str) -> ValueError:
             only=_only_one_has(str, prefix, full)))
 
 
-def _only_one_has(text: Callable[[Any], str], one: SimpleNamespace, other: SimpleNamespace
-                  ) -> str:
+def _only_one_has(text: Callable[[Any], str], one: SimpleNamespace, other: SimpleNamespace) -> str:
     """The keys of one of two nodes that the other has not."""
     return " ".join(text(key) for key in dict.fromkeys(one.keys + other.keys)
                     if (key in one.keys) != (key in other.keys))

@@ -101,8 +101,6 @@ class MergeSort:
                 load = functools.partial(source, row)
                 at = self.merge_position(load, i, n, b.index(run), run.bit_length())
                 self.store(into, (*row, at), load(i))
-            for x in into:
-                b.freeze(x)
             source, places, run = _loader(b, into), places[::-1], 2 * run
 
     def top_of_tiles(self, rows: tuple, n: int, k: int, source: Callable) -> tuple[Callable, int]:
@@ -120,8 +118,6 @@ class MergeSort:
                 xs = [b.select(in_range, b.load(x, (side, at)), other)
                       for x, other in zip(halves, sentinel, strict=True)]
                 self.store(into, (*row, b.add(start, i)), xs)
-        for x in into:
-            b.freeze(x)
         return _loader(b, into), tiles * k
 
     # -- one block -----------------------------------------------------------------------------
@@ -196,6 +192,9 @@ class MergeSort:
 
 
 def _loader(b: Any, buffers: list) -> Callable:
+    """Loads the elements of buffers that have been written."""
+    for x in buffers:
+        b.freeze(x)
     return lambda row, i: [b.load(x, (*row, i)) for x in buffers]
 
 

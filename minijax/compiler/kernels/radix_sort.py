@@ -59,8 +59,6 @@ class RadixSort(MergeSort):
         for p, (_, _, is_last) in enumerate(passes):
             into = outputs if is_last else places[0]
             self.pass_by_digit(rows, n, source, into, p, passes, starts)
-            for x in into:
-                self.b.freeze(x)
             source, places = _loader(self.b, into), places[::-1]
 
     def passes(self) -> Iterator[tuple[int, int, bool]]:
@@ -79,9 +77,7 @@ class RadixSort(MergeSort):
         with nest(b, counts.shape, "parallel") as place:
             b.store(counts, place, 0)
         with self.tiles(rows, n, HISTOGRAM * self.tile) as (row, first, count):
-            numbers = b.temp((len(passes) * WIDE_DIGITS,), np.int32, "numbers")
-            with b.loop(numbers.size, vectorize="parallel") as d:
-                b.store(numbers, (d,), 0)
+            numbers = self.zeros(len(passes) * WIDE_DIGITS, "numbers")
             with self.masked_loop(count, min(n, HISTOGRAM * self.tile)) as i:
                 xs = source(row, b.add(first, i))
                 for p, (key, shift, _) in enumerate(passes):
@@ -91,8 +87,8 @@ class RadixSort(MergeSort):
                 place = *row, b.div(d, WIDE_DIGITS), b.rem(d, WIDE_DIGITS)
                 b.atomic("add", counts, place, b.load(numbers, (d,)))
         with nest(b, counts.shape[:-1], "parallel") as place:
-            self.running_total(lambda d: b.load(counts, (*place, d)), lambda d, _, before: (
-                b.store(starts, (*place, d), before)))
+            self.running_total(lambda d: b.load(counts, (*place, d)),
+                               lambda d, before: b.store(starts, (*place, d), before))
         b.freeze(starts)
         return starts
 
@@ -103,17 +99,17 @@ class RadixSort(MergeSort):
         """
         b, (key, shift, _) = self.b, passes[p]
         with nest(b, rows, "parallel") as row:
-            before = b.temp((WIDE_DIGITS,), np.int32, "before")
-            with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
-                b.store(before, (d,), 0)
+            before = self.zeros(WIDE_DIGITS, "before")
             with b.loop(-(-n // self.tile), vectorize="chained", whole=True) as k:
                 first, count = self.extent(n, self.tile, k)
-                move, numbers = (b.temp((WIDE_DIGITS,), np.int32, name)
-                                 for name in ("move", "numbers"))
+                move = b.temp((WIDE_DIGITS,), np.int32, "move")
                 halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
-                self.count_digits(numbers, count, lambda i: digit_of(
-                    b, self.element(halves, 0, i)[key], shift, WIDE_BITS),
-                    lambda d, _, smaller: b.store(move, (d,), smaller))
+                numbers = self.zeros(WIDE_DIGITS, "numbers")
+                with self.masked_loop(count, self.tile) as i:
+                    digit = digit_of(b, self.element(halves, 0, i)[key], shift, WIDE_BITS)
+                    b.atomic("add", numbers, (digit,), 1)
+                self.running_total(lambda d: b.load(numbers, (d,)),
+                                   lambda d, smaller: b.store(move, (d,), smaller))
                 with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
                     number = b.load(numbers, (d,))
                     own = b.sub(b.load(starts, (*row, p, d)), b.load(move, (d,)))
@@ -126,26 +122,22 @@ class RadixSort(MergeSort):
                     by = b.load(move, (digit_of(b, xs[key], shift, WIDE_BITS),))
                     self.store(into, (*row, b.add(i, b.convert(by, np.int64))), xs)
 
-    def count_digits(self, numbers: Any, count: Any, digit: Callable, store: Callable) -> None:
-        """How many elements of a tile have each digit; ``store(d, number, smaller)``, with how many
-        have a smaller one.
-        """
-        b = self.b
-        with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
-            b.store(numbers, (d,), 0)
-        with self.masked_loop(count, self.tile) as i:
-            b.atomic("add", numbers, (digit(i),), 1)
-        self.running_total(lambda d: b.load(numbers, (d,)), store)
+    def zeros(self, size: int, name: str) -> Any:
+        """Counters that begin at zero."""
+        counters = self.b.temp((size,), np.int32, name)
+        with self.b.loop(size, vectorize="parallel") as d:
+            self.b.store(counters, (d,), 0)
+        return counters
 
     def running_total(self, number: Callable, store: Callable) -> None:
-        """``store(d, number of d, that of all before)`` for each digit."""
+        """``store(d, the numbers of all digits before)`` for each digit."""
         b = self.b
         so_far = b.variable(0, np.int32)
         with b.loop(WIDE_DIGITS, vectorize="running") as d:
             x = number(d)
             total = b.add(b.read(so_far), x)
             b.assign(so_far, total)
-            store(d, x, b.sub(total, x))
+            store(d, b.sub(total, x))
 
     # -- one tile ------------------------------------------------------------------------------
 

@@ -192,13 +192,8 @@ class _Updates:
         b, [values] = self.b, self.values
         partials, stride = b.temp((self.count, *self.window), values.dtype, "sums"), 1
 
-        def sorted_value(i: Any, window: tuple) -> Any:
-            return values(self.index(self.update_at(i), window))
-
-        def partial(i: Any, window: tuple) -> Any:
-            return b.load(partials, (i, *window))
-
-        term = sorted_value
+        term: Callable = lambda i, window: values(self.index(self.update_at(i), window))
+        partial: Callable = lambda i, window: b.load(partials, (i, *window))
         while stride < self.count:
             next_stride = stride * SEGMENT_STEP
             with self.each() as (i, window), b.when(

@@ -4,8 +4,6 @@ Builds on library.py and host.py; the arrays are copies in the host's memory. Ch
 In JAX: jaxlib's cuSOLVER kernels, and its Python callbacks on GPUs.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Callable

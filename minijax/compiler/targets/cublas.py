@@ -68,8 +68,7 @@ def library_files() -> Iterator[list[str]]:
         except ModuleNotFoundError:
             continue
         for place in (wheel.submodule_search_locations if wheel is not None else None) or ():
-            yield [str(path) for pattern in patterns
-                   for path in Path(place, folder).rglob(pattern)]
+            yield [str(path) for pattern in patterns for path in Path(place, folder).rglob(pattern)]
     system = ctypes.util.find_library("cublas")
     yield [system] if system else []
 

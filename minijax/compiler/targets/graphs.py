@@ -163,8 +163,7 @@ def _unrolled(body: Sequence[Statement], known: Mapping[Any, Any]) -> Iterator[S
                 raise _HostDecides
 
 
-def prepared(gpu: Any, kernel: Kernel, functions: Mapping[Launch, Any]
-             ) -> Callable[[], Launches]:
+def prepared(gpu: Any, kernel: Kernel, functions: Mapping[Launch, Any]) -> Callable[[], Launches]:
     """A constructor of the launches of a kernel: concurrent calls need one each."""
     with contextlib.suppress(_HostDecides):
         steps = [*itertools.islice(_unrolled(kernel.body, {}), MOST + 1)]

@@ -90,8 +90,6 @@ class CudaProgram(Program):
 
     def main(self, in_avals: Avals, out_avals: Avals) -> Iterable[str]:
         kernel, name = self.kernel, self.printer.named
-        yield from self.constants()
-        yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
             yield f"    {name(x)} = cuda.to_device({argument_text(x, aval, name(x))}.reshape(-1))"
         for x in (*kernel.outputs, *kernel.temps):
@@ -126,8 +124,7 @@ class CudaText(NumbaText):
             elif isinstance(each, Assign | Declare):
                 self.summands.add(each.value)
 
-    def launch(self, name: str, launch: Launch, arguments: Sequence[Any], own: Iterable[Buffer]
-               ) -> str:
+    def launch(self, name: str, launch: Launch, arguments: Sequence, own: Iterable[Buffer]) -> str:
         """The text of a kernel."""
         block, thread = (self.unused(word) for word in ("block", "thread"))
         self.names |= {launch.block: block, launch.thread: thread}

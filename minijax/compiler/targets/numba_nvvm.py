@@ -49,8 +49,7 @@ def _versions() -> str:
                     for each in metadata.distributions(name=name))
 
 
-def _entry(kernel: Kernel, launch: Launch, printed: str, arguments: Sequence[Any]
-           ) -> tuple[str, str]:
+def _entry(kernel: Kernel, launch: Launch, printed: str, arguments: Sequence) -> tuple[str, str]:
     """A function of addresses that calls a printed one with arrays there: its types, its text."""
     buffers, has_temps, scalars = parameters(kernel, launch)
     names = {x: f"x{k}" for k, x in enumerate([*buffers, *scalars])}

@@ -199,8 +199,7 @@ class LaunchText(FunctionText):
             self.emit(f"{sums[-1]} = load float, ptr {self.names[variable]}")
         results, name = self.fresh("%sums"), f"m16n8k{8 * words}.row.col.{of_kind}"
         arguments = ", ".join([*factors, *(f"float {x}" for x in sums)])
-        self.emit(f"{results} = call {FOUR_FLOATS} @llvm.nvvm.mma.{name}({arguments})"
-                  " convergent")
+        self.emit(f"{results} = call {FOUR_FLOATS} @llvm.nvvm.mma.{name}({arguments}) convergent")
         for k, variable in enumerate(mma.sums):
             total = self.fresh("%sum")
             self.emit(f"{total} = extractvalue {FOUR_FLOATS} {results}, {k}")

@@ -315,7 +315,7 @@ class ThreadBlock:
         let, last = self.let, max(k for k, x in enumerate(loop.body) if isinstance(x, Assign))
         combiners: list[Any] = [each for each in loop.body[:last] if isinstance(each, Let) and any(
             each.target is other.value for other in loop.body if isinstance(other, Assign))]
-        reads = _reads(loop.body[:last])
+        reads = {x.target: x.variable for x in loop.body[:last] if isinstance(x, Read)}
         first = tuple(each for each in loop.body[:last] if each not in combiners
                       and not isinstance(each, Read | Assign))
         parts: list[dict[Any, Any]] = []
@@ -407,6 +407,3 @@ class ThreadBlock:
         return values
 
 
-def _reads(body: Sequence[Statement]) -> dict[Any, Variable]:
-    """The variable that each scalar reads."""
-    return {each.target: each.variable for each in body if isinstance(each, Read)}

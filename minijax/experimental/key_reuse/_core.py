@@ -5,8 +5,6 @@ the others that accept keys move them.  Builds on `lax`, `sharp_bits.key_reuse`.
 In JAX: `jax/experimental/key_reuse/_core.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from minijax import core, lax
-from minijax.core import Effect, Primitive
 from minijax.core.jaxpr import Jaxpr, JaxprEqn, Literal, subjaxprs
 from minijax.custom.checkpoint import checkpoint_p
 from minijax.custom.debug_callback import debug_callback_p
@@ -104,11 +101,11 @@ class KeyReuseSignature:
 
 # ── Keys in tests: consumed, and compared with what is expected ──────────────────────────────
 
-class _KeyEffect(Effect):
+class _KeyEffect(core.Effect):
     """Keeps the equation in its program."""
 
 
-def _marker(name: str, **rules: Any) -> Primitive:
+def _marker(name: str, **rules: Any) -> core.Primitive:
     """A primitive that returns its keys."""
     effects = frozenset([_KeyEffect()])
     return keys.key_operation(
@@ -183,7 +180,8 @@ def jaxpr_type_signature(jaxpr: Jaxpr) -> KeyReuseSignature:
     for eqn in jaxpr.eqns:
         if eqn.primitive is assert_consumed_value_p:
             _check_consumed(eqn, state.consumed(eqn.invars[0]))
-        signature = _of_equation(eqn)
+        signature = key_reuse_signatures.get(eqn.primitive, _of_unknown)
+        signature = signature if isinstance(signature, KeyReuseSignature) else signature(eqn)
         for sink in signature.sinks:
             if state.consume(eqn.invars[sink.idx], sink.mask):
                 raise KeyReuseError(f"In {eqn.primitive}, argument {sink.idx} is already consumed."
@@ -211,9 +209,6 @@ def _of_state(jaxpr: Jaxpr, state: _Keys) -> KeyReuseSignature:
 
 # ── Equations ────────────────────────────────────────────────────────────────────────────────
 
-def _of_equation(eqn: JaxprEqn) -> KeyReuseSignature:
-    signature = key_reuse_signatures.get(eqn.primitive, _of_unknown)
-    return signature if isinstance(signature, KeyReuseSignature) else signature(eqn)
 
 
 def _of_unknown(eqn: JaxprEqn) -> KeyReuseSignature:
@@ -253,9 +248,6 @@ def _of_concatenate(eqn: JaxprEqn) -> KeyReuseSignature:
     return KeyReuseSignature(*map(Sink, range(len(eqn.invars))), Source(0))
 
 
-def _of_checkpoint(eqn: JaxprEqn) -> KeyReuseSignature:
-    """What a backward pass computes again consumes no key a second time."""
-    return KeyReuseSignature() if eqn.params["differentiated"] else _of_unknown(eqn)
 
 
 def _of_cond(eqn: JaxprEqn) -> KeyReuseSignature:
@@ -305,7 +297,7 @@ def _of_while(eqn: JaxprEqn) -> KeyReuseSignature:
     return _shifted(body, num_test)
 
 
-def _of_keys(primitive: Primitive, makes_keys: bool) -> KeyReuseSignature:
+def _of_keys(primitive: core.Primitive, makes_keys: bool) -> KeyReuseSignature:
     return KeyReuseSignature(*[Sink(0)] * primitive.consumes_key, *[Source(0)] * makes_keys)
 
 
@@ -314,7 +306,7 @@ _PLACED = KeyReuseSignature(Sink(1), Forward(0, 0))
 Signature = KeyReuseSignature | Callable[[JaxprEqn], KeyReuseSignature]
 
 # By primitive: its signature, or a function of its equation.  Others: `_of_unknown`.
-key_reuse_signatures: Mapping[Primitive, Signature] = {
+key_reuse_signatures: Mapping[core.Primitive, Signature] = {
     consume_p: KeyReuseSignature(Sink(0), Forward(0, 0)),
     assert_consumed_value_p: _PASSED_ON,
     **{p: _of_keys(p, True) for p in (keys.random_clone_p, keys.random_fold_in_p,
@@ -326,7 +318,10 @@ key_reuse_signatures: Mapping[Primitive, Signature] = {
                      lax.transpose_p), _PASSED_ON),
     lax.dynamic_update_slice_p: _PLACED,
     lax.scatter_p: KeyReuseSignature(Sink(2), Forward(0, 0)),
-    lax.slice_p: _of_slice, lax.concatenate_p: _of_concatenate, checkpoint_p: _of_checkpoint,
+    lax.slice_p: _of_slice, lax.concatenate_p: _of_concatenate,
+    # what a backward pass computes again consumes no key a second time
+    checkpoint_p: lambda eqn: (
+        KeyReuseSignature() if eqn.params["differentiated"] else _of_unknown(eqn)),
     lax.cond_p: _of_cond, lax.scan_p: _of_scan, lax.while_p: _of_while,
 }
 

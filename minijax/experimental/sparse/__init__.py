@@ -7,13 +7,11 @@ Builds on `numpy`, `lax`, `vmap`.  In JAX: `jax/experimental/sparse/`.
 from typing import Any
 
 from minijax.experimental.sparse.ad import grad, jacfwd, jacobian, jacrev, value_and_grad
-from minijax.experimental.sparse.bcoo import (BCOO, JAXSparse, SparseEfficiencyError,
-                                              SparseEfficiencyWarning, bcoo_concatenate,
-                                              bcoo_extract, bcoo_fromdense, bcoo_reduce_sum,
-                                              bcoo_reshape, bcoo_rev, bcoo_slice,
-                                              bcoo_sort_indices, bcoo_squeeze,
-                                              bcoo_sum_duplicates, bcoo_todense, bcoo_transpose,
-                                              bcoo_update_layout, empty, eye, random_bcoo, todense)
+from minijax.experimental.sparse.bcoo import (
+    BCOO, JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning, bcoo_concatenate, bcoo_extract,
+    bcoo_fromdense, bcoo_reduce_sum, bcoo_reshape, bcoo_rev, bcoo_slice, bcoo_sort_indices,
+    bcoo_squeeze, bcoo_sum_duplicates, bcoo_todense, bcoo_transpose, bcoo_update_layout, empty, eye,
+    random_bcoo, todense)
 from minijax.experimental.sparse.products import (bcoo_dot_general, bcoo_multiply_dense,
                                                   bcoo_multiply_sparse)
 from minijax.experimental.sparse.transform import bcoo_broadcast_in_dim, sparsify

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax, numpy as jnp, random, tree_util
-from minijax.core import Array
 from minijax.extend.vmappable import register_vmappable
 from minijax.numpy.arguments import static_value
 from minijax.primitives.axes import canonical_shape, without
@@ -206,7 +205,7 @@ def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dens
     return new
 
 
-def bcoo_todense(mat: BCOO) -> Array:
+def bcoo_todense(mat: BCOO) -> core.Array:
     """The dense array of a sparse one."""
     shape = mat.shape[mat.n_batch:]
 

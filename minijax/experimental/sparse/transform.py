@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from minijax import core, numpy as jnp, tree_util
-from minijax.core import Primitive
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, subjaxprs
 from minijax.experimental.sparse import bcoo, products
 from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
@@ -89,7 +88,7 @@ def _of_sparse(eqn: JaxprEqn, values: list) -> list[Any]:
 _CALLS = ("jit", "custom_jvp_call", "custom_vjp_call", "checkpoint")
 
 
-def _elementwise(p: Primitive, values: list, params: dict) -> Any:
+def _elementwise(p: core.Primitive, values: list, params: dict) -> Any:
     """An operation of one sparse array, and of scalars, that keeps zeros."""
     [sparse, *more] = filter(_is_sparse, values)
     scalars = [x for x in values if not _is_sparse(x)]
@@ -128,11 +127,9 @@ def _add(x: Any, y: Any) -> Any:
                 "large sparse array. If this is your intent, you can explicitly cast the sparse "
                 "array to a dense matrix.")
         return sparse.todense() + dense
-    if x.shape != y.shape:
-        raise NotImplementedError("Addition between sparse matrices of different shapes.")
-    if (x.n_batch, x.n_dense) != (y.n_batch, y.n_dense):
-        raise NotImplementedError("Addition between sparse matrices with different batch/dense "
-                                  "dimensions.")
+    core.refuse((x.shape != y.shape, "Addition between sparse matrices of different shapes."),
+                ((x.n_batch, x.n_dense) != (y.n_batch, y.n_dense), "Addition between sparse "
+                 "matrices with different batch/dense dimensions."), error=NotImplementedError)
     if x.indices is y.indices:
         return like(x, (x.data + y.data, x.indices), x.shape, True, True)
     buffers = bcoo.joined(([x.data, y.data], [x.indices, y.indices]), x.shape[:x.n_batch])
@@ -232,8 +229,6 @@ def _method_of_arrays(name: str, doc: str) -> Callable:
     return method
 
 
-def _iterated(self: BCOO) -> Any:
-    return iter([self[i] for i in range(self.shape[0])])  # type: ignore[index]
 
 
 _ALONE: dict[str, Callable] = {
@@ -252,7 +247,7 @@ _METHODS: dict[str, Callable] = {
         "__pow__": "`x ** n`, for a number."}.items()},
     **{name: getattr(bcoo, f"bcoo_{name}")
        for name in ("sort_indices", "sum_duplicates", "todense", "update_layout")},
-    "__iter__": _iterated,
+    "__iter__": lambda self: iter([self[i] for i in range(self.shape[0])]),
     **{f"__{name}__": sparsify(f) for name, f in {**_ALONE, **_EITHER_SIDE}.items()},
     **{f"__r{name}__": sparsify(_swapped(f)) for name, f in _EITHER_SIDE.items()}}
 for _name, _method in _METHODS.items():

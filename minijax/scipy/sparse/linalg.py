@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp, tree_util
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.flatten_util import ravel_pytree
-from minijax.primitives.axes import refuse
 from minijax.primitives.convert import converted
 from minijax.transforms.prepared import export_all as _export_all
 
@@ -94,8 +93,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
 
 def _as_weak(b: Any, x: Any) -> Any:
     """The solution, weakly typed where the right side is."""
-    return tree_util.tree_map(
-        lambda b, x: converted(x, x.dtype, dtypes.is_weakly_typed(b)), b, x)
+    return tree_util.tree_map(lambda b, x: converted(x, x.dtype, dtypes.is_weakly_typed(b)), b, x)
 
 
 def _isolve(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, atol: float,

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import ArrayLike
-from minijax.primitives.axes import refuse
 from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["Rotation", "Slerp"]
