@@ -6,6 +6,7 @@ Chapter 24. In JAX this role is played by XLA's IR emitters (xla/service/llvm_ir
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate, count
 from typing import Any
 import struct
@@ -55,6 +56,7 @@ UNROLL_LATE = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvecto
 NO_VECTORIZATION = '!"llvm.loop.vectorize.enable", i1 false'
 
 
+@cache
 def llvm_type(dtype: np.dtype) -> str:
     """The LLVM type of a scalar in a register; narrow numbers travel as their bits.
 
@@ -80,6 +82,30 @@ def _literal(constant: Constant) -> str:
     return str(int(value.view(f"u{value.itemsize}") if kind == "n" else value))
 
 
+def in_lanes_of(width: int, t: str) -> str:
+    """The type of a vector of so many lanes; of a scalar, if there are none."""
+    return f"<{width} x {t}>" if width else t
+
+
+def mangled(dtype: np.dtype, width: int) -> str:
+    """The type of an operand in the names of LLVM's overloaded intrinsics."""
+    t = llvm_type(dtype)
+    return f"v{width}" * bool(width) + MANGLED.get(t, t)
+
+
+@cache
+def instruction(op: str, dtype: np.dtype, result: np.dtype, width: int) -> str | Callable:
+    """The instruction of an operation on operands of a dtype, for so many lanes, with room for
+    their names; or a formula.
+    """
+    template = OPS[op].instructions[kind_of(dtype)] if op in OPS else op
+    if not isinstance(template, str):
+        return template
+    scalars = llvm_type(dtype), llvm_type(result), "i1", "half"
+    types = dict(zip("stbh", (in_lanes_of(width, t) for t in scalars), strict=True))
+    return template.format(m=mangled(dtype, width), x="{x}", y="{y}", z="{z}", **types)
+
+
 class _Instructions(Arithmetic):
     """Emits the formulas of instructions.py."""
 
@@ -98,6 +124,8 @@ class FunctionText:
     A frame has a slot of eight bytes for each argument, an address or a scalar. Names are numbered
     in order of their use: equal loops give equal text.
     """
+
+    width = 0  # the lanes of what is printed for each scalar; of vectors alone
 
     def __init__(self, module: Any, buffers: Collection[Buffer], lanes: int = 0) -> None:
         self.module, self.lanes = module, lanes
@@ -145,15 +173,11 @@ class FunctionText:
 
     def in_lanes(self, t: str) -> str:
         """The type of what is printed for a scalar of a type."""
-        return t
+        return in_lanes_of(self.width, t)
 
     def type_of(self, dtype: np.dtype) -> str:
         """The type of an operand."""
         return self.in_lanes(llvm_type(dtype))
-
-    def mangled(self, dtype: np.dtype) -> str:
-        """The type of an operand in the names of LLVM's overloaded intrinsics."""
-        return MANGLED.get(llvm_type(dtype), llvm_type(dtype))
 
     def load_buffer_addresses(self, kernel: Kernel, buffers: Collection[Buffer]) -> None:
         """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
@@ -204,13 +228,11 @@ class FunctionText:
         dtype = let.args[-1].dtype
         if let.op in FORMULAS:
             return self.elementary(let, function(let.op, dtype))
-        template = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
+        template = instruction(let.op, dtype, let.target.dtype, self.width)
         if not isinstance(template, str):
             return self.write_formula(let, template)
         operands = dict(zip("xyz", map(self.value, let.args), strict=False))
-        self.define(let.target, template.format(
-            s=self.type_of(dtype), t=self.type_of(let.target.dtype), m=self.mangled(dtype),
-            b=self.in_lanes("i1"), h=self.in_lanes("half"), **operands))
+        self.define(let.target, template.format(**operands))
 
     def alias(self, target: Scalar | Variable, x: Operand | Variable) -> None:
         """Another name of an operand."""

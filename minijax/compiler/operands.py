@@ -89,6 +89,7 @@ class ProgramBuilder(Builder):
     def __init__(self) -> None:
         super().__init__()
         self.constants: list[Buffer] = []
+        self._buffers: dict[int, tuple[Buffer, Any]] = {}  # of constants, by the ids of the arrays
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
         self.others: list[tuple[Any, Any]] = []  # further variables that these hold
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
@@ -113,12 +114,12 @@ class ProgramBuilder(Builder):
         value = np.asarray(value)
         if value.ndim == 0:
             return self.fixed(self.const(value[()], value.dtype))
-        buffer = next((each for each in self.constants if each.value is value), None)
-        if buffer is None:
+        if id(value) not in self._buffers:
             buffer = Buffer(f"const{len(self.constants)}", value.dtype, value.shape, "constant",
                             np.ascontiguousarray(value))
             self.constants.append(buffer)
-        return Stored(self, buffer)
+            self._buffers[id(value)] = buffer, value
+        return Stored(self, self._buffers[id(value)][0])
 
     def cell(self, x: Value, buffer: Buffer) -> Variable | Stored:
         """A mutable value that starts as x: a variable, or a buffer."""
