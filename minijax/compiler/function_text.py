@@ -23,7 +23,7 @@ from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interva
 from .lanes import Partials, adds_floats, in_lanes, partials_of
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
-                    While, walk)
+                    While, cached_on_node, walk)
 from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .metadata import Aliases
 from .outlining import Outlined
@@ -57,16 +57,16 @@ NO_VECTORIZATION = '!"llvm.loop.vectorize.enable", i1 false'
 
 
 @cache
-def llvm_type(dtype: np.dtype) -> str:
-    """The LLVM type of a scalar in a register; narrow numbers travel as their bits.
+def llvm_type(dtype: np.dtype, width: int = 0) -> str:
+    """The LLVM type of a scalar in a register, or of a vector of so many; narrow numbers travel as
+    their bits.
 
-    >>> llvm_type(np.dtype("float32")), llvm_type(np.dtype("uint8")), llvm_type(np.dtype("bool"))
-    ('float', 'i8', 'i1')
+    >>> llvm_type(np.dtype("float32")), llvm_type(np.dtype("uint8")), llvm_type(np.dtype("bool"), 8)
+    ('float', 'i8', '<8 x i1>')
     """
     kind = kind_of(dtype)
-    if kind == "f":
-        return "float" if dtype.itemsize == 4 else "double"
-    return "i1" if kind == "b" else f"i{8 * dtype.itemsize}"
+    number = {4: "float", 8: "double"}.get(dtype.itemsize) if kind == "f" else None
+    return in_lanes_of(width, number or ("i1" if kind == "b" else f"i{8 * dtype.itemsize}"))
 
 
 def _stored_type(dtype: np.dtype) -> str:
@@ -74,6 +74,7 @@ def _stored_type(dtype: np.dtype) -> str:
     return "i8" if dtype == BOOL else llvm_type(dtype)
 
 
+@cached_on_node
 def _literal(constant: Constant) -> str:
     """A literal operand; a float or double is written as the bits of the double."""
     kind, value = kind_of(constant.dtype), constant.value
@@ -96,14 +97,24 @@ def mangled(dtype: np.dtype, width: int) -> str:
 @cache
 def instruction(op: str, dtype: np.dtype, result: np.dtype, width: int) -> str | Callable:
     """The instruction of an operation on operands of a dtype, for so many lanes, with room for
-    their names; or a formula.
+    their names by position; or a formula.
     """
     template = OPS[op].instructions[kind_of(dtype)] if op in OPS else op
     if not isinstance(template, str):
         return template
     scalars = llvm_type(dtype), llvm_type(result), "i1", "half"
     types = dict(zip("stbh", (in_lanes_of(width, t) for t in scalars), strict=True))
-    return template.format(m=mangled(dtype, width), x="{x}", y="{y}", z="{z}", **types)
+    return template.format(m=mangled(dtype, width), x="{0}", y="{1}", z="{2}", **types)
+
+
+class Printers(dict[type, str]):
+    """The names of the methods that print statements, by their classes."""
+
+    def __missing__(self, kind: type) -> str:
+        return self.setdefault(kind, f"print_{kind.__name__.lower()}")
+
+
+PRINTERS = Printers()
 
 
 class _Instructions(Arithmetic):
@@ -162,9 +173,9 @@ class FunctionText:
 
     def value(self, x: Operand | Variable | Buffer | Address) -> str:
         """The text of an operand without its type."""
-        if isinstance(x, Address):
-            return self.address(x.buffer, x.index)
-        return _literal(x) if isinstance(x, Constant) else self.names[x]
+        if type(x) is Constant:
+            return _literal(x)
+        return self.address(x.buffer, x.index) if isinstance(x, Address) else self.names[x]
 
     def typed(self, x: Operand | Variable | Buffer | Address) -> str:
         """The text of an argument with its type: operands are values, the others are addresses."""
@@ -177,7 +188,7 @@ class FunctionText:
 
     def type_of(self, dtype: np.dtype) -> str:
         """The type of an operand."""
-        return self.in_lanes(llvm_type(dtype))
+        return llvm_type(dtype, self.width)
 
     def load_buffer_addresses(self, kernel: Kernel, buffers: Collection[Buffer]) -> None:
         """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
@@ -215,7 +226,7 @@ class FunctionText:
     def body(self, statements: Iterable[Statement]) -> None:
         """Print statements; each kind has a method below."""
         for statement in statements:
-            getattr(self, "print_" + type(statement).__name__.lower())(statement)
+            getattr(self, PRINTERS[type(statement)])(statement)
 
     # Scalars
 
@@ -231,8 +242,7 @@ class FunctionText:
         template = instruction(let.op, dtype, let.target.dtype, self.width)
         if not isinstance(template, str):
             return self.write_formula(let, template)
-        operands = dict(zip("xyz", map(self.value, let.args), strict=False))
-        self.define(let.target, template.format(**operands))
+        self.define(let.target, template.format(*map(self.value, let.args)))
 
     def alias(self, target: Scalar | Variable, x: Operand | Variable) -> None:
         """Another name of an operand."""

@@ -283,6 +283,9 @@ class MMA(Statement):
 
 
 WRITES = Store | Atomic
+# The fields of what statements define.
+DEFINITIONS = {Declare: "variable", For: "index",
+               **dict.fromkeys((Let, Load, Read, Shuffle, Atomic), "target")}
 
 
 class Kernel(Node):
@@ -319,7 +322,8 @@ def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
 def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -> Any:
     """A statement with a function applied to each of its bodies."""
     parts = {name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at}
-    return replace(statement, **parts) if parts else statement
+    # Unchanged, it is the same node, with all facts about it.
+    return replace(statement, **parts) if (*parts.values(),) != bodies(statement) else statement
 
 
 def walk(body: Iterable[Statement]) -> Iterator[Statement]:
@@ -376,16 +380,18 @@ def used(statement: Statement) -> tuple[Operand | Variable, ...]:
     """The operands and variables that a statement itself reads, indices included; no buffers."""
     if isinstance(statement, Let):  # which most statements are
         return statement.args
+    if isinstance(statement, Load):
+        return statement.index
+    if isinstance(statement, Store):
+        return *statement.index, statement.value
     new = defined(statement)
     return tuple(x for x in _parts(statement) if x is not new and not isinstance(x, Buffer))
 
 
 def defined(statement: Statement) -> Scalar | Variable | None:
     """The scalar or variable that a statement defines."""
-    match statement:
-        case Let(x) | Load(x) | Declare(x) | Read(x) | For(x) | Shuffle(x) | Atomic(x):
-            return x
-    return None
+    name = DEFINITIONS.get(type(statement))
+    return getattr(statement, name) if name else None
 
 
 def substituted(x: Any, names: Mapping[Any, Operand]) -> Any:
@@ -401,7 +407,9 @@ def accessed(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that a statement itself loads from or stores to; a call may do both."""
     if isinstance(statement, Let):
         return ()
-    return tuple(x for x in _parts(statement) if isinstance(x, Buffer))
+    if isinstance(statement, (Load, Store)):
+        return (statement.buffer,)
+    return tuple([x for x in _parts(statement) if isinstance(x, Buffer)])
 
 
 def accesses(statements: Iterable[Statement], kinds: Any = Statement) -> Iterator[Buffer]:

@@ -32,9 +32,6 @@ class VectorText(FunctionText):
         self.steps = Steps()
         self.mask = ""  # which lanes have taken the branches around; empty: all
 
-    def emit(self, instruction: str) -> None:
-        self.scalars.emit(instruction)
-
     def value(self, x: Any) -> str:
         """The vector of an operand."""
         if self.steps[x] is None:
