@@ -95,26 +95,17 @@ def mangled(dtype: np.dtype, width: int) -> str:
 
 
 @cache
-def instruction(op: str, dtype: np.dtype, result: np.dtype, width: int) -> str | Callable:
-    """The instruction of an operation on operands of a dtype, for so many lanes, with room for
-    their names by position; or a formula.
-    """
-    template = OPS[op].instructions[kind_of(dtype)] if op in OPS else op
-    if not isinstance(template, str):
-        return template
+def instruction(template: str, dtype: np.dtype, result: np.dtype, width: int) -> str:
+    """An instruction on operands of a dtype, for so many lanes; their names go in by position."""
     scalars = llvm_type(dtype), llvm_type(result), "i1", "half"
     types = dict(zip("stbh", (in_lanes_of(width, t) for t in scalars), strict=True))
     return template.format(m=mangled(dtype, width), x="{0}", y="{1}", z="{2}", **types)
 
 
-class Printers(dict[type, str]):
-    """The names of the methods that print statements, by their classes."""
-
-    def __missing__(self, kind: type) -> str:
-        return self.setdefault(kind, f"print_{kind.__name__.lower()}")
-
-
-PRINTERS = Printers()
+@cache
+def printer(kind: type) -> str:
+    """The name of the method that prints a kind of statements."""
+    return f"print_{kind.__name__.lower()}"
 
 
 class _Instructions(Arithmetic):
@@ -226,7 +217,7 @@ class FunctionText:
     def body(self, statements: Iterable[Statement]) -> None:
         """Print statements; each kind has a method below."""
         for statement in statements:
-            getattr(self, PRINTERS[type(statement)])(statement)
+            getattr(self, printer(type(statement)))(statement)
 
     # Scalars
 
@@ -239,10 +230,11 @@ class FunctionText:
         dtype = let.args[-1].dtype
         if let.op in FORMULAS:
             return self.elementary(let, function(let.op, dtype))
-        template = instruction(let.op, dtype, let.target.dtype, self.width)
+        template = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
         if not isinstance(template, str):
             return self.write_formula(let, template)
-        self.define(let.target, template.format(*map(self.value, let.args)))
+        text = instruction(template, dtype, let.target.dtype, self.width)
+        self.define(let.target, text.format(*map(self.value, let.args)))
 
     def alias(self, target: Scalar | Variable, x: Operand | Variable) -> None:
         """Another name of an operand."""

@@ -376,6 +376,15 @@ def extend_key(node: Node, numbers: dict[Named, int], key: list[Any]) -> None:
         key.append(")")
 
 
+@cached_on_node
+def structure(node: Node) -> tuple[tuple[Any, ...], list[Named]]:
+    """The words of a node as one key, and its named nodes in order of their first use."""
+    key: list[Any] = []
+    numbers: dict[Named, int] = {}
+    extend_key(node, numbers, key)
+    return tuple(key), list(numbers)
+
+
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:
     """The operands and variables that a statement itself reads, indices included; no buffers."""
     if isinstance(statement, Let):  # which most statements are
@@ -401,6 +410,17 @@ def substituted(x: Any, names: Mapping[Any, Operand]) -> Any:
     if isinstance(x, Node) and not isinstance(x, Named | Constant):
         return type(x)(*[substituted(value, names) for value in vars(x).values()])
     return names.get(x, x)
+
+
+def copied(x: Any, names: dict[Any, Any]) -> Any:
+    """The same, with new names for all that is defined, which join the others."""
+    if isinstance(x, tuple):
+        return tuple([copied(each, names) for each in x])
+    if not isinstance(x, (Statement, Address)):
+        return names.get(x, x)
+    if old := defined(x):
+        names[old] = type(old)(old.name, old.dtype)
+    return type(x)(*[copied(each, names) for each in vars(x).values()])
 
 
 def accessed(statement: Statement) -> tuple[Buffer, ...]:

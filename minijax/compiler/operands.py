@@ -16,7 +16,9 @@ import numpy as np
 
 from . import host
 from .builder import Builder
-from .loops import Address, Buffer, Operand, Scalar, Variable
+from .digest import Unnameable, canonical
+from .loops import (Address, Buffer, Constant, Operand, Scalar, Variable, accesses, copied, defined,
+                    structure, used, walk)
 from .routines import ALONE
 
 
@@ -90,6 +92,7 @@ class ProgramBuilder(Builder):
         super().__init__()
         self.constants: list[Buffer] = []
         self._buffers: dict[int, tuple[Buffer, Any]] = {}  # of constants, by the ids of the arrays
+        self._kernels: dict[Any, Any] = {}  # their statements, and the places of their buffers
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
         self.others: list[tuple[Any, Any]] = []  # further variables that these hold
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
@@ -120,6 +123,36 @@ class ProgramBuilder(Builder):
             self.constants.append(buffer)
             self._buffers[id(value)] = buffer, value
         return Stored(self, self._buffers[id(value)][0])
+
+    def once(self, rule: Callable, params: Any, buffers: Sequence[Any], emit: Callable[[], None]
+             ) -> None:
+        """Emit the statements of a rule on some buffers; if it has emitted such before, on others
+        of the same types, a copy of these.
+        """
+        body, places = self.scopes[-1].statements, {x: k for k, x in enumerate(buffers)}
+        try:
+            key = rule, repr(canonical([*params.items()])), *(
+                (places[x], x.shape, x.dtype) for x in buffers)
+        except (Unnameable, AttributeError):  # a part of an array, or one that is not in memory
+            return emit()
+        if key in self._kernels:
+            statements, places = self._kernels[key]
+            names: dict[Any, Any] = {x: self.temp(x.shape, x.dtype, x.name) if k is None
+                                     else buffers[k] for x, k in places.items()}
+            for each in statements:
+                body.append(copied(each, names))
+                known, named = structure(each)  # of the copy, too
+                body[-1].cached = {(structure.__wrapped__,): (
+                    known, [names.get(x, x) for x in named])}
+            return
+        start, temps = len(body), len(self.temps)
+        emit()
+        names = {**dict.fromkeys(self.temps[temps:]), **places}
+        every, new = [*walk(body[start:])], names.keys() | self.constants
+        known = new.union(map(defined, every))
+        if len(self.scopes) == 1 and new.issuperset(accesses(every)) and all(
+                isinstance(x, Constant) or x in known for each in every for x in used(each)):
+            self._kernels[key] = body[start:], names
 
     def cell(self, x: Value, buffer: Buffer) -> Variable | Stored:
         """A mutable value that starts as x: a variable, or a buffer."""

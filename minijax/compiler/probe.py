@@ -11,7 +11,6 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -248,25 +247,15 @@ def cost_of(body: Iterable[Statement]) -> float:
     return sum(map(_cost, body))
 
 
+@cached_on_node
 def _cost(statement: Statement) -> float:
     match statement:
-        case Let(target, op):
-            return _cost_of_function(op, target.dtype) if op in FORMULAS else _COST.get(op, 1.0)
+        case Let(target, op, _) if op in FORMULAS:
+            return cost_of(function(op, target.dtype).body)
+        case Let(_, op, _):
+            return _COST.get(op, 1.0)
         case Load():
             return 1.0
-        case Call() | For() | While() | If():
-            return _cost_inside(statement)
-    return 0.0
-
-
-@cache
-def _cost_of_function(name: str, dtype: np.dtype) -> float:
-    return cost_of(function(name, dtype).body)
-
-
-@cached_on_node
-def _cost_inside(statement: Statement) -> float:
-    match statement:
         case Call():
             return work(statement) or _LIBRARY_COST
         case For(body=inner, trip_count=trip_count):
@@ -276,4 +265,4 @@ def _cost_inside(statement: Statement) -> float:
             return UNKNOWN_TRIP_COUNT * (cost_of(condition) + cost_of(inner) + 1.0)
         case If(_, then, orelse):
             return 2.0 + max(cost_of(then), cost_of(orelse))
-    raise NotImplementedError(statement)
+    return 0.0

@@ -441,9 +441,13 @@ class Lowering:
             b.origin(out.buffer, v)
             b.invalidate(out.buffer)  # it may hold the operand that the rule is going to change
         start = len(b.scopes[-1].statements)
-        with self._noting(task):
+        def emit() -> None:
             task.rule(b, outputs if anywhere else [out.buffer for out in outputs], operands,
                       **eqn.params)
+
+        with self._noting(task):
+            b.once(task.rule, eqn.params, [getattr(x, "whole", x) for x in (*operands, *outputs)],
+                   emit)
         for statement in b.scopes[-1].statements[start:]:
             b.loops.setdefault(statement, note_of(eqn))
         for v, out in zip(eqn.outvars, outputs, strict=True):
