@@ -124,16 +124,16 @@ class ProgramBuilder(Builder):
             self._buffers[id(value)] = buffer, value
         return Stored(self, self._buffers[id(value)][0])
 
-    def once(self, rule: Callable, params: Any, buffers: Sequence[Any], emit: Callable[[], None]
-             ) -> None:
-        """Emit the statements of a rule on some buffers; if it has emitted such before, on others
-        of the same types, a copy of these.
+    def once(self, rule: Callable, params: dict[str, Any], buffers: Sequence[Buffer],
+             emit: Callable[[], None]) -> None:
+        """Emit the statements of a rule on some buffers, outside of loops; if it has emitted such
+        before, on others of the same types, a copy of these.
         """
-        body, places = self.scopes[-1].statements, {x: k for k, x in enumerate(buffers)}
+        body, places = self.scopes[0].statements, {x: k for k, x in enumerate(buffers)}
         try:
             key = rule, repr(canonical([*params.items()])), *(
                 (places[x], x.shape, x.dtype) for x in buffers)
-        except (Unnameable, AttributeError):  # a part of an array, or one that is not in memory
+        except Unnameable:
             return emit()
         if key in self._kernels:
             statements, places = self._kernels[key]
@@ -150,7 +150,7 @@ class ProgramBuilder(Builder):
         names = {**dict.fromkeys(self.temps[temps:]), **places}
         every, new = [*walk(body[start:])], names.keys() | self.constants
         known = new.union(map(defined, every))
-        if len(self.scopes) == 1 and new.issuperset(accesses(every)) and all(
+        if new.issuperset(accesses(every)) and all(
                 isinstance(x, Constant) or x in known for each in every for x in used(each)):
             self._kernels[key] = body[start:], names
 

@@ -12,7 +12,7 @@ from typing import Any
 
 
 from minijax.core import ShapedArray, physical_aval
-from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.primitives.algebra import is_complex
 from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction, real_dtype
@@ -445,9 +445,12 @@ class Lowering:
             task.rule(b, outputs if anywhere else [out.buffer for out in outputs], operands,
                       **eqn.params)
 
+        buffers = [getattr(x, "whole", x) for x in (*operands, *outputs)]
         with self._noting(task):
-            b.once(task.rule, eqn.params, [getattr(x, "whole", x) for x in (*operands, *outputs)],
-                   emit)
+            if len(b.scopes) > 1 or None in buffers or any(subjaxprs(eqn.params)):
+                emit()  # in a loop, on parts of arrays, or with lines of its own
+            else:
+                b.once(task.rule, eqn.params, buffers, emit)
         for statement in b.scopes[-1].statements[start:]:
             b.loops.setdefault(statement, note_of(eqn))
         for v, out in zip(eqn.outvars, outputs, strict=True):
