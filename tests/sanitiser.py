@@ -85,7 +85,7 @@ def kernel_of(program: Lowered) -> Kernel:
 # -- what the planner believes ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # the tree keeps facts about its statements with them
 class Mark:
     """A statement of this module alone: what the planner believes at this point of a tree.
 

@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ IDENTITIES = {
     "b": {"and": 1, "mul": 1, "or": 0, "add": 0}, "f": {"mul": 1, "div": 1, "sub": 0},
     "i": {"mul": 1, "div": 1, "sub": 0, "add": 0, "or": 0, "xor": 0, "shl": 0, "shr_logical": 0,
           "shr_arithmetic": 0}}
+DTYPE = attrgetter("dtype")
 COMMUTING = ("add", "mul", "and", "or", "xor")
 ABSORBING = {"b": {"and": 0, "mul": 0, "or": 1, "add": 1}, "f": {}, "i": {"mul": 0, "and": 0}}
 
@@ -67,6 +69,7 @@ class Arithmetic(Scalars):
         self._depth: defaultdict[Operand, int] = defaultdict(int)
         self.lets: dict[Operand, Let] = {}  # scalars → the operations that define them
         self._constants: dict[Any, Constant] = {}
+        self._special: dict[Any, tuple] = {}  # operations → identity and absorbing elements
         self._folded: dict[Any, Constant] = {}  # operations on constants → their results
         self._raveled: dict[Any, list[tuple[Operand, int]]] = {}
         self._components: dict[Any, Component] = {}
@@ -77,12 +80,13 @@ class Arithmetic(Scalars):
     def const(self, value: Any, dtype: Any) -> Constant:
         """A literal of a dtype; equal literals are one object."""
         key = dtype, value
-        if type(value) is int and key in self._constants:
+        is_plain = type(value) is int or type(value) is float and value != 0  # of either sign
+        if is_plain and key in self._constants:
             return self._constants[key]
         dtype = np.dtype(dtype)
         scalar = np.asarray(value).astype(dtype)[()]
         constant = self._constants.setdefault((dtype, scalar.tobytes()), Constant(scalar, dtype))
-        if type(value) is int:
+        if is_plain:
             self._constants[key] = constant
         return constant
 
@@ -107,18 +111,22 @@ class Arithmetic(Scalars):
         """One operation: folded, taken from the available expressions, or emitted at the outermost
         depth that its arguments allow.
         """
-        args = tuple([self.actual(x) if type(x) is Component else x for x in args])
-        dtype = result_dtype(op, tuple([x.dtype for x in args]), target)
-        folded = self.fold(op, args, dtype)
-        if folded is not None:
-            return folded
-        key = op, dtype, args
-        result = self.lookup(key)
-        if result is None:
-            depth = max(self.scopes[-1].let_floor, *map(self._depth.__getitem__, args))
-            result = self._define(dtype, depth)
-            let = self.lets[result] = Let(result, op, args)
-            self._append(depth, let, key, result)
+        kinds = {*map(type, args)}
+        if Component in kinds:
+            args = tuple(map(self.actual, args))
+        dtype = result_dtype(op, tuple(map(DTYPE, args)), target)
+        if Constant in kinds or len(args) > len({*args}):
+            folded = self.fold(op, args, dtype)
+            if folded is not None:
+                return folded
+        key, outermost = (op, dtype, args), max(map(self._depth.__getitem__, args))
+        depth = max(self.scopes[-1].let_floor, outermost)
+        for scope in self.scopes[outermost:depth + 1]:
+            if key in scope.table:
+                return scope.table[key]
+        result = self._define(dtype, depth)
+        let = self.lets[result] = Let(result, op, args)
+        self._append(depth, let, key, result)
         return result
 
     def _define(self, dtype: np.dtype, depth: int, hint: str = "t") -> Scalar:
@@ -148,8 +156,12 @@ class Arithmetic(Scalars):
 
     def _fold_pair(self, op: str, x: Any, y: Any) -> Operand | None:
         kind = "i" if x.dtype.kind == "u" else x.dtype.kind
-        identity, absorbing = (self.const(table[kind][op], x.dtype) if op in table[kind] else None
-                               for table in (IDENTITIES, ABSORBING))
+        special = op, x.dtype
+        if special not in self._special:
+            self._special[special] = tuple(
+                self.const(table[kind][op], x.dtype) if op in table[kind] else None
+                for table in (IDENTITIES, ABSORBING))
+        identity, absorbing = self._special[special]
         for constant, other in ((y, x), (x, y)):
             if constant is identity and (constant is y or op in COMMUTING):
                 return other

@@ -50,12 +50,12 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
         text = lambda: text_of(kernel(), is_quick=False)
         return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
     loops = kernel()
-    code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
+    code = compile_or_load(loops, folder)._replace(loops=equations_of(loops, closed))
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(constants_of(closed))}
         constants: list[Any] = [places.get(id(x), x) for x in code.constants]
         entry = pickle.dumps(code._replace(run=None, constants=constants))
-        cpu.undisturbed(lambda: write(name, entry))
+        cpu.undisturbed(lambda: write(name, entry, folder))
     return code
 
 
@@ -72,14 +72,14 @@ def _unpickled(entry: bytes | None, closed: ClosedJaxpr) -> Code | None:
         return None
 
 
-def compile_or_load(kernel: Kernel) -> Code:
+def compile_or_load(kernel: Kernel, folder: Path | None = None) -> Code:
     """The kernel as machine code: from memory, else from disk, else compiled now."""
     is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
     is_quick = cpu.effort() > 0 and not is_wide and is_short(kernel)
     text = text_of(kernel, is_quick)
     optimised = (lambda: text_of(kernel, is_quick=False)) if is_quick else (lambda: text)
     key, externals = cache_key(text), externals_of(text)
-    return Code(loaded(key, externals, optimised, None, text if is_quick else ""), key, externals,
+    return Code(loaded(key, externals, optimised, folder, text if is_quick else ""), key, externals,
                 [np.asarray(buffer.value) for buffer in kernel.constants],
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
 
@@ -164,7 +164,7 @@ def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[s
             return cpu.link(code, symbols, addresses)
     code = cpu.compile(text(), level=level)
     tracker = cpu.link(code, symbols, addresses)
-    write(key, code)
+    write(key, code, folder)
     return tracker
 
 
@@ -272,9 +272,9 @@ def read(key: str, folder: Path | None = None) -> bytes | None:
     return code if entry[:size] == _head(key, code) else None
 
 
-def write(key: str, code: bytes) -> None:
+def write(key: str, code: bytes, folder: Path | None = None) -> None:
     """Store object code under a key, atomically. Failing is no error."""
-    folder = directory() or NO_DIRECTORY
+    folder = folder or directory() or NO_DIRECTORY
     unfinished = folder / f"{key}.kernel.{os.urandom(8).hex()}"
     try:
         with open(unfinished, "xb", opener=_opener) as file:

@@ -30,6 +30,8 @@ def split_body(body: Sequence[Statement], longest: int, kinds: Any = Scalar | Va
     is live.
     """
     walks = [[*walk((statement,))] for statement in body]
+    if sum(map(len, walks)) <= longest:
+        return [[*body]]
     last: dict[Any, int] = {}
     definitions = {defined(each) for statements in walks for each in statements}
     for k, statements in enumerate(walks):

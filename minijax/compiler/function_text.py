@@ -6,6 +6,7 @@ Chapter 24. In JAX this role is played by XLA's IR emitters (xla/service/llvm_ir
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate, count
 from typing import Any
 import struct
@@ -22,7 +23,7 @@ from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interva
 from .lanes import Partials, adds_floats, in_lanes, partials_of
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
-                    While, walk)
+                    While, cached_on_node, walk)
 from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .metadata import Aliases
 from .outlining import Outlined
@@ -55,16 +56,17 @@ UNROLL_LATE = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvecto
 NO_VECTORIZATION = '!"llvm.loop.vectorize.enable", i1 false'
 
 
-def llvm_type(dtype: np.dtype) -> str:
-    """The LLVM type of a scalar in a register; narrow numbers travel as their bits.
+@cache
+def llvm_type(dtype: np.dtype, width: int = 0) -> str:
+    """The LLVM type of a scalar in a register, or of a vector of so many; narrow numbers travel as
+    their bits.
 
-    >>> llvm_type(np.dtype("float32")), llvm_type(np.dtype("uint8")), llvm_type(np.dtype("bool"))
-    ('float', 'i8', 'i1')
+    >>> llvm_type(np.dtype("float32")), llvm_type(np.dtype("uint8")), llvm_type(np.dtype("bool"), 8)
+    ('float', 'i8', '<8 x i1>')
     """
     kind = kind_of(dtype)
-    if kind == "f":
-        return "float" if dtype.itemsize == 4 else "double"
-    return "i1" if kind == "b" else f"i{8 * dtype.itemsize}"
+    number = {4: "float", 8: "double"}.get(dtype.itemsize) if kind == "f" else None
+    return in_lanes_of(width, number or ("i1" if kind == "b" else f"i{8 * dtype.itemsize}"))
 
 
 def _stored_type(dtype: np.dtype) -> str:
@@ -72,12 +74,38 @@ def _stored_type(dtype: np.dtype) -> str:
     return "i8" if dtype == BOOL else llvm_type(dtype)
 
 
+@cached_on_node
 def _literal(constant: Constant) -> str:
     """A literal operand; a float or double is written as the bits of the double."""
     kind, value = kind_of(constant.dtype), constant.value
     if kind == "f":
         return "0x" + struct.pack(">d", value).hex().upper()
     return str(int(value.view(f"u{value.itemsize}") if kind == "n" else value))
+
+
+def in_lanes_of(width: int, t: str) -> str:
+    """The type of a vector of so many lanes; of a scalar, if there are none."""
+    return f"<{width} x {t}>" if width else t
+
+
+def mangled(dtype: np.dtype, width: int) -> str:
+    """The type of an operand in the names of LLVM's overloaded intrinsics."""
+    t = llvm_type(dtype)
+    return f"v{width}" * bool(width) + MANGLED.get(t, t)
+
+
+@cache
+def instruction(template: str, dtype: np.dtype, result: np.dtype, width: int) -> str:
+    """An instruction on operands of a dtype, for so many lanes; their names go in by position."""
+    scalars = llvm_type(dtype), llvm_type(result), "i1", "half"
+    types = dict(zip("stbh", (in_lanes_of(width, t) for t in scalars), strict=True))
+    return template.format(m=mangled(dtype, width), x="{0}", y="{1}", z="{2}", **types)
+
+
+@cache
+def printer(kind: type) -> str:
+    """The name of the method that prints a kind of statements."""
+    return f"print_{kind.__name__.lower()}"
 
 
 class _Instructions(Arithmetic):
@@ -98,6 +126,8 @@ class FunctionText:
     A frame has a slot of eight bytes for each argument, an address or a scalar. Names are numbered
     in order of their use: equal loops give equal text.
     """
+
+    width = 0  # the lanes of what is printed for each scalar; of vectors alone
 
     def __init__(self, module: Any, buffers: Collection[Buffer], lanes: int = 0) -> None:
         self.module, self.lanes = module, lanes
@@ -134,9 +164,9 @@ class FunctionText:
 
     def value(self, x: Operand | Variable | Buffer | Address) -> str:
         """The text of an operand without its type."""
-        if isinstance(x, Address):
-            return self.address(x.buffer, x.index)
-        return _literal(x) if isinstance(x, Constant) else self.names[x]
+        if type(x) is Constant:
+            return _literal(x)
+        return self.address(x.buffer, x.index) if isinstance(x, Address) else self.names[x]
 
     def typed(self, x: Operand | Variable | Buffer | Address) -> str:
         """The text of an argument with its type: operands are values, the others are addresses."""
@@ -145,15 +175,11 @@ class FunctionText:
 
     def in_lanes(self, t: str) -> str:
         """The type of what is printed for a scalar of a type."""
-        return t
+        return in_lanes_of(self.width, t)
 
     def type_of(self, dtype: np.dtype) -> str:
         """The type of an operand."""
-        return self.in_lanes(llvm_type(dtype))
-
-    def mangled(self, dtype: np.dtype) -> str:
-        """The type of an operand in the names of LLVM's overloaded intrinsics."""
-        return MANGLED.get(llvm_type(dtype), llvm_type(dtype))
+        return llvm_type(dtype, self.width)
 
     def load_buffer_addresses(self, kernel: Kernel, buffers: Collection[Buffer]) -> None:
         """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
@@ -191,7 +217,7 @@ class FunctionText:
     def body(self, statements: Iterable[Statement]) -> None:
         """Print statements; each kind has a method below."""
         for statement in statements:
-            getattr(self, "print_" + type(statement).__name__.lower())(statement)
+            getattr(self, printer(type(statement)))(statement)
 
     # Scalars
 
@@ -207,10 +233,8 @@ class FunctionText:
         template = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
         if not isinstance(template, str):
             return self.write_formula(let, template)
-        operands = dict(zip("xyz", map(self.value, let.args), strict=False))
-        self.define(let.target, template.format(
-            s=self.type_of(dtype), t=self.type_of(let.target.dtype), m=self.mangled(dtype),
-            b=self.in_lanes("i1"), h=self.in_lanes("half"), **operands))
+        text = instruction(template, dtype, let.target.dtype, self.width)
+        self.define(let.target, text.format(*map(self.value, let.args)))
 
     def alias(self, target: Scalar | Variable, x: Operand | Variable) -> None:
         """Another name of an operand."""

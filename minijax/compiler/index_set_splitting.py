@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic
-from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, defined,
+from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, bodies, defined,
                     substituted, walk, with_bodies)
 
 # Iterations of a loop that is split: its own, and with those of inner loops.
@@ -26,7 +26,8 @@ TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
 def split_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
     """The same statements, with parallel loops split at the points where their conditions change.
     """
-    return tuple(each for statement in body for each in _split(with_bodies(statement, split_loops)))
+    return tuple(each for statement in body for each in (
+        _split(with_bodies(statement, split_loops)) if bodies(statement) else (statement,)))
 
 
 def _split(loop: Statement) -> list[Statement]:

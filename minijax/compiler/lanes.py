@@ -11,7 +11,7 @@ from typing import Any
 from .builder import Builder, identity_element
 from .elementary import FORMULAS
 from .loops import (BOOL, Assign, Buffer, Declare, For, If, Let, Load, Operand, Read, Statement,
-                    Store, Variable, substituted, walk)
+                    Store, Variable, cached_on_node, substituted, walk)
 
 # The bytes of the partial sums of so many terms or more: if the terms are cheap, and if they call
 # elementary functions, which take long. Short sums are added up one term after the other.
@@ -40,6 +40,7 @@ def partials_of(loop: For, all_kinds: bool = False) -> Partials:
     return {x: (op, Buffer("lanes", x.dtype, (lanes,), "local")) for x, op in ops.items() if lanes}
 
 
+@cached_on_node
 def reductions(loop: For) -> dict[Variable, str]:
     """The operation that combines each variable from outside of a loop with a term; empty if one is
     assigned anything else.
@@ -57,6 +58,7 @@ def reductions(loop: For) -> dict[Variable, str]:
     return ops
 
 
+@cached_on_node
 def assignments(loop: For) -> list[Assign]:
     """The assignments in a loop to variables from outside of it."""
     own = {each.variable for each in walk(loop.body) if isinstance(each, Declare)}
@@ -64,6 +66,7 @@ def assignments(loop: For) -> list[Assign]:
             if isinstance(each, Assign) and each.variable not in own]
 
 
+@cached_on_node
 def adds_floats(loop: For) -> bool:
     """Whether a loop adds up or multiplies floats, so that the order of its iterations shows."""
     totals = {each.value for each in assignments(loop)}

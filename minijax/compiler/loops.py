@@ -4,11 +4,12 @@ Builds on scalars.py. schedule.py builds the tree; text.py and llvm.py print it.
 In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 """
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, TypeAlias, dataclass_transform
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
 
 import numpy as np
 
@@ -22,17 +23,37 @@ _KEY_FIELDS = ("dtype", "shape", "role")  # the fields of a named node that othe
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 class Node:
-    """A node of the tree: a frozen record, compared by identity."""
+    """A node of the tree: a record that never changes, compared by identity."""
 
+    __slots__ = ("cached",)  # by functions and arguments: the results of cached_on_node
+    cached: dict[Any, Any]
     bodies_at: ClassVar[tuple[str, ...]] = ()  # its fields that are bodies
     parts_at: ClassVar[tuple[str, ...]] = ()  # those where operands, variables or buffers may be
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, eq=False)(cls)
+        dataclass(eq=False)(cls)  # frozen for mypy: a check at run time would take longer
         types = {x.name: x.type for x in fields(cls)}  # type: ignore[arg-type]
         cls.bodies_at = tuple(name for name in BODIES if name in types)
         cls.parts_at = tuple(name for name, t in types.items()
                              if name not in BODIES and t not in ("str", "int"))
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cached_on_node(f: F) -> F:
+    """A function of a node, and of numbers, computed once for each, and kept with the node."""
+    @functools.wraps(f)
+    def kept(node: Node, *args: Any) -> Any:
+        try:
+            cached = node.cached
+        except AttributeError:
+            cached = node.cached = {}
+        key = f, *args
+        if key not in cached:
+            cached[key] = f(node, *args)
+        return cached[key]
+    return cast(F, kept)
 
 
 class Named(Node):
@@ -262,6 +283,9 @@ class MMA(Statement):
 
 
 WRITES = Store | Atomic
+# The fields of what statements define.
+DEFINITIONS = {Declare: "variable", For: "index",
+               **dict.fromkeys((Let, Load, Read, Shuffle, Atomic), "target")}
 
 
 class Kernel(Node):
@@ -298,18 +322,26 @@ def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
 def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -> Any:
     """A statement with a function applied to each of its bodies."""
     parts = {name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at}
-    return replace(statement, **parts) if parts else statement
+    # Unchanged, it is the same node, with all facts about it.
+    return replace(statement, **parts) if (*parts.values(),) != bodies(statement) else statement
 
 
 def walk(body: Iterable[Statement]) -> Iterator[Statement]:
     """All statements at any depth, in preorder."""
     for statement in body:
         yield statement
-        for inner in bodies(statement) if type(statement).bodies_at else ():
-            yield from walk(inner)
+        if type(statement).bodies_at:
+            yield from _inside(statement)
 
 
-def _parts(node: Any) -> list[Any]:
+@cached_on_node
+def _inside(statement: Statement) -> list[Statement]:
+    """All statements in the bodies of a statement, in preorder."""
+    return [each for body in bodies(statement) for each in walk(body)]
+
+
+@cached_on_node
+def _parts(node: Node) -> list[Any]:
     """The operands, variables and buffers of a node, without those of its bodies."""
     parts: list[Any] = []
     for name in type(node).parts_at:
@@ -344,20 +376,31 @@ def extend_key(node: Node, numbers: dict[Named, int], key: list[Any]) -> None:
         key.append(")")
 
 
+@cached_on_node
+def structure(node: Node) -> tuple[tuple[Any, ...], list[Named]]:
+    """The words of a node as one key, and its named nodes in order of their first use."""
+    key: list[Any] = []
+    numbers: dict[Named, int] = {}
+    extend_key(node, numbers, key)
+    return tuple(key), list(numbers)
+
+
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:
     """The operands and variables that a statement itself reads, indices included; no buffers."""
     if isinstance(statement, Let):  # which most statements are
         return statement.args
+    if isinstance(statement, Load):
+        return statement.index
+    if isinstance(statement, Store):
+        return *statement.index, statement.value
     new = defined(statement)
     return tuple(x for x in _parts(statement) if x is not new and not isinstance(x, Buffer))
 
 
 def defined(statement: Statement) -> Scalar | Variable | None:
     """The scalar or variable that a statement defines."""
-    match statement:
-        case Let(x) | Load(x) | Declare(x) | Read(x) | For(x) | Shuffle(x) | Atomic(x):
-            return x
-    return None
+    name = DEFINITIONS.get(type(statement))
+    return getattr(statement, name) if name else None
 
 
 def substituted(x: Any, names: Mapping[Any, Operand]) -> Any:
@@ -365,15 +408,28 @@ def substituted(x: Any, names: Mapping[Any, Operand]) -> Any:
     if isinstance(x, tuple):
         return tuple(substituted(each, names) for each in x)
     if isinstance(x, Node) and not isinstance(x, Named | Constant):
-        return type(x)(*(substituted(value, names) for value in vars(x).values()))
+        return type(x)(*[substituted(value, names) for value in vars(x).values()])
     return names.get(x, x)
+
+
+def copied(x: Any, names: dict[Any, Any]) -> Any:
+    """The same, with new names for all that is defined, which join the others."""
+    if isinstance(x, tuple):
+        return tuple([copied(each, names) for each in x])
+    if not isinstance(x, (Statement, Address)):
+        return names.get(x, x)
+    if old := defined(x):
+        names[old] = type(old)(old.name, old.dtype)
+    return type(x)(*[copied(each, names) for each in vars(x).values()])
 
 
 def accessed(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that a statement itself loads from or stores to; a call may do both."""
     if isinstance(statement, Let):
         return ()
-    return tuple(x for x in _parts(statement) if isinstance(x, Buffer))
+    if isinstance(statement, (Load, Store)):
+        return (statement.buffer,)
+    return tuple([x for x in _parts(statement) if isinstance(x, Buffer)])
 
 
 def accesses(statements: Iterable[Statement], kinds: Any = Statement) -> Iterator[Buffer]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .loops import Buffer, Kernel, Launch, Statement, accessed, accesses, bodies, walk
+from .loops import Buffer, Kernel, Launch, Let, Statement, accessed, accesses, bodies, walk
 
 ALIGNMENT = 64  # of a cache line
 # The kernel is called with a list of NumPy arrays. Behind the object header a list has its length
@@ -70,6 +70,8 @@ def _live_ranges(body: Sequence[Statement], points: Iterator[int]) -> dict[Buffe
     first_use: dict[Buffer, int] = {}
     ranges: dict[Buffer, LiveRange] = {}
     for statement in body:
+        if type(statement) is Let:  # which most statements are
+            continue
         begin = next(points)
         if isinstance(statement, Launch):  # its blocks run concurrently: one program point
             temps = {x for x in accesses(walk(statement.body)) if x.role == "temp"}

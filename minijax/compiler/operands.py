@@ -16,7 +16,9 @@ import numpy as np
 
 from . import host
 from .builder import Builder
-from .loops import Address, Buffer, Operand, Scalar, Variable
+from .digest import Unnameable, canonical
+from .loops import (Address, Buffer, Constant, Operand, Scalar, Variable, accesses, copied, defined,
+                    structure, used, walk)
 from .routines import ALONE
 
 
@@ -89,6 +91,8 @@ class ProgramBuilder(Builder):
     def __init__(self) -> None:
         super().__init__()
         self.constants: list[Buffer] = []
+        self._buffers: dict[int, tuple[Buffer, Any]] = {}  # of constants, by the ids of the arrays
+        self._kernels: dict[Any, Any] = {}  # their statements, and the places of their buffers
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
         self.others: list[tuple[Any, Any]] = []  # further variables that these hold
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
@@ -113,12 +117,42 @@ class ProgramBuilder(Builder):
         value = np.asarray(value)
         if value.ndim == 0:
             return self.fixed(self.const(value[()], value.dtype))
-        buffer = next((each for each in self.constants if each.value is value), None)
-        if buffer is None:
+        if id(value) not in self._buffers:
             buffer = Buffer(f"const{len(self.constants)}", value.dtype, value.shape, "constant",
                             np.ascontiguousarray(value))
             self.constants.append(buffer)
-        return Stored(self, buffer)
+            self._buffers[id(value)] = buffer, value
+        return Stored(self, self._buffers[id(value)][0])
+
+    def once(self, rule: Callable, params: dict[str, Any], buffers: Sequence[Buffer],
+             emit: Callable[[], None]) -> None:
+        """Emit the statements of a rule on some buffers, outside of loops; if it has emitted such
+        before, on others of the same types, a copy of these.
+        """
+        body, places = self.scopes[0].statements, {x: k for k, x in enumerate(buffers)}
+        try:
+            key = rule, repr(canonical([*params.items()])), *(
+                (places[x], x.shape, x.dtype) for x in buffers)
+        except Unnameable:
+            return emit()
+        if key in self._kernels:
+            statements, places = self._kernels[key]
+            names: dict[Any, Any] = {x: self.temp(x.shape, x.dtype, x.name) if k is None
+                                     else buffers[k] for x, k in places.items()}
+            for each in statements:
+                body.append(copied(each, names))
+                known, named = structure(each)  # of the copy, too
+                body[-1].cached = {(structure.__wrapped__,): (
+                    known, [names.get(x, x) for x in named])}
+            return
+        start, temps = len(body), len(self.temps)
+        emit()
+        names = {**dict.fromkeys(self.temps[temps:]), **places}
+        every, new = [*walk(body[start:])], names.keys() | self.constants
+        known = new.union(map(defined, every))
+        if new.issuperset(accesses(every)) and all(
+                isinstance(x, Constant) or x in known for each in every for x in used(each)):
+            self._kernels[key] = body[start:], names
 
     def cell(self, x: Value, buffer: Buffer) -> Variable | Stored:
         """A mutable value that starts as x: a variable, or a buffer."""

@@ -13,7 +13,7 @@ from typing import Any
 from . import host
 from .function_splitting import MAX_FUNCTION
 from .loops import (Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement,
-                    Store, Variable, accesses, bodies, defined, extend_key, private_temps, used,
+                    Store, Variable, accesses, bodies, defined, private_temps, structure, used,
                     walk)
 from .memory import overlap
 from .probe import cost_of
@@ -162,11 +162,7 @@ class _Pieces:
 
     def structural_key(self, loop: For) -> tuple[Hashable, list[Any]]:
         """A key that equal loops share, and the named nodes of the loop."""
-        key: list[Any] = []
-        numbers: dict[Any, int] = {}
-        extend_key(loop, numbers, key)
-        named = list(numbers)
+        key, named = structure(loop)
         temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
-        key += [(k, j) for k, x in enumerate(temps) for j in range(k)
-                if overlap(x, temps[j], self.offsets)]
-        return tuple(key), named
+        return (key, *((k, j) for k, x in enumerate(temps) for j in range(k)
+                       if overlap(x, temps[j], self.offsets))), named

@@ -20,7 +20,8 @@ from minijax.core.jaxpr import JaxprEqn
 from minijax.primitives.slots import Reduction, nest
 
 from .elementary import FORMULAS
-from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While
+from .loops import (Call, Constant, For, If, Let, Load, Operand, Statement, While,
+                    cached_on_node)
 from .operands import ProgramBuilder, Value
 from .routines import work
 from .vectors import function
@@ -241,24 +242,27 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
     return probe
 
 
-def cost_of(body: Sequence[Statement]) -> float:
+def cost_of(body: Iterable[Statement]) -> float:
     """The approximate number of simple scalar operations in one run of a body."""
-    total = 0.0
-    for statement in body:
-        match statement:
-            case Let(target, op, _) if op in FORMULAS:
-                total += cost_of(function(op, target.dtype).body)
-            case Let(_, op, _):
-                total += _COST.get(op, 1.0)
-            case Load():
-                total += 1.0
-            case Call():
-                total += work(statement) or _LIBRARY_COST
-            case For(body=inner, trip_count=trip_count):
-                trip_count = UNKNOWN_TRIP_COUNT if trip_count is None else trip_count
-                total += trip_count * (cost_of(inner) + 1.0)
-            case While(condition, _, inner):
-                total += UNKNOWN_TRIP_COUNT * (cost_of(condition) + cost_of(inner) + 1.0)
-            case If(_, then, orelse):
-                total += 2.0 + max(cost_of(then), cost_of(orelse))
-    return total
+    return sum(map(_cost, body))
+
+
+@cached_on_node
+def _cost(statement: Statement) -> float:
+    match statement:
+        case Let(target, op, _) if op in FORMULAS:
+            return cost_of(function(op, target.dtype).body)
+        case Let(_, op, _):
+            return _COST.get(op, 1.0)
+        case Load():
+            return 1.0
+        case Call():
+            return work(statement) or _LIBRARY_COST
+        case For(body=inner, trip_count=trip_count):
+            trip_count = UNKNOWN_TRIP_COUNT if trip_count is None else trip_count
+            return trip_count * (cost_of(inner) + 1.0)
+        case While(condition, _, inner):
+            return UNKNOWN_TRIP_COUNT * (cost_of(condition) + cost_of(inner) + 1.0)
+        case If(_, then, orelse):
+            return 2.0 + max(cost_of(then), cost_of(orelse))
+    return 0.0

@@ -254,12 +254,10 @@ class Scalars:
         """x, as a constant of this dtype if it is a bare number."""
         return x if isinstance(x, self.operands) else self.const(x, dtype)
 
-    def _alike(self, args: tuple) -> list:
-        numbers = [not isinstance(x, self.operands) for x in args]
-        if True not in numbers:
-            return list(args)
-        dtype = args[numbers.index(False)].dtype
-        return [self.const(x, dtype) if bare else x for x, bare in zip(args, numbers, strict=True)]
+    def _alike(self, args: tuple) -> tuple:
+        operands = [x for x in args if isinstance(x, self.operands)]
+        return args if len(operands) == len(args) else tuple([
+            self.operand(x, operands[0].dtype) for x in args])
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = name.rstrip("_")
@@ -274,7 +272,7 @@ class Scalars:
         operands = self._alike(args)
         dtype = operands[0].dtype
         if kind_of(dtype) != "n":
-            return self.let(op, tuple(operands))
+            return self.let(op, operands)
         sign = {"shr_logical": "u", "shr_arithmetic": ""}.get(op)  # of what fills up the bits
         bits = dtype if sign is None else np.dtype(sign + dtype.name.removeprefix("u"))
         wide = self.let(op, tuple(self.convert(self.bitcast(x, bits), computed_in(bits))

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-
 from minijax.core import Avals, physical_aval
-from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.primitives.algebra import is_complex
 from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction, real_dtype
@@ -441,9 +440,16 @@ class Lowering:
             b.origin(out.buffer, v)
             b.invalidate(out.buffer)  # it may hold the operand that the rule is going to change
         start = len(b.scopes[-1].statements)
-        with self._noting(task):
+        def emit() -> None:
             task.rule(b, outputs if anywhere else [out.buffer for out in outputs], operands,
                       **eqn.params)
+
+        buffers = [getattr(x, "whole", x) for x in (*operands, *outputs)]
+        with self._noting(task):
+            if len(b.scopes) > 1 or None in buffers or any(subjaxprs(eqn.params)):
+                emit()  # in a loop, on parts of arrays, or with lines of its own
+            else:
+                b.once(task.rule, eqn.params, buffers, emit)
         for statement in b.scopes[-1].statements[start:]:
             b.loops.setdefault(statement, note_of(eqn))
         for v, out in zip(eqn.outvars, outputs, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 from .arithmetic import Arithmetic
 from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, For, If, Index, Let, Load,
                     Operand, Read, Scalar, Store, Variable)
-from .function_text import FunctionText
+from .function_text import FunctionText, mangled
 from .vectorization import Steps
 from .vectors import Function
 
@@ -26,17 +26,11 @@ class VectorText(FunctionText):
 
     def __init__(self, text: Any, lanes: int) -> None:
         vars(self).update(vars(text))  # the lines and the names are the same objects
-        self.scalars, self.lanes = text, lanes
+        self.scalars, self.lanes, self.width = text, lanes, lanes
         self.vectors: dict[Operand | Variable, str] = {}  # names of what differs between lanes
         self.spread: dict[Operand | Variable, str] = {}  # and of vectors of what is printed once
         self.steps = Steps()
         self.mask = ""  # which lanes have taken the branches around; empty: all
-
-    def emit(self, instruction: str) -> None:
-        self.scalars.emit(instruction)
-
-    def in_lanes(self, t: str) -> str:
-        return f"<{self.lanes} x {t}>"
 
     def value(self, x: Any) -> str:
         """The vector of an operand."""
@@ -64,9 +58,6 @@ class VectorText(FunctionText):
 
     def typed(self, x: Any) -> str:
         return f"{self.type_of(x.dtype)} {self.value(x)}"
-
-    def mangled(self, dtype: np.dtype) -> str:
-        return f"v{self.lanes}{self.scalars.mangled(dtype)}"
 
     def define(self, target: Scalar | Variable, expression: str) -> None:
         self.vectors[target], self.steps[target] = self.fresh("%lanes"), None
@@ -212,6 +203,6 @@ class VectorText(FunctionText):
             return super().access(x, t, value)
         size, dtype = x.buffer.dtype.itemsize, x.buffer.dtype
         at = f"ptr {self.address(x.buffer, x.index)}, i32 {size}, {self.in_lanes('i1')} "
-        name = f"v{self.lanes}i8" if dtype == BOOL else self.mangled(dtype)
+        name = f"v{self.lanes}i8" if dtype == BOOL else mangled(dtype, self.lanes)
         return (f"call void @llvm.masked.store.{name}.p0({value}, {at}{self.mask})" if value else
                 f"call {t} @llvm.masked.load.{name}.p0({at}{self.mask}, {t} poison)")

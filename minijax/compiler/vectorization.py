@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Operand,
-                    Read, Statement, Store, walk)
+                    Read, Statement, Store, cached_on_node, walk)
 from .probe import cost_of
 
 MAX_UNROLLED = 8  # iterations of a loop inside
@@ -23,20 +23,14 @@ class Vectorized(Statement):
     lanes: int
 
 
-class Steps:
+class Steps(dict[Any, int | None]):
     """How much larger each number is in the next lane: None if it is in no such order.
 
     Only integers of 64 bits have steps other than 0; indices do.
     """
 
-    def __init__(self, index: Operand | None = None) -> None:
-        self.steps: dict[Any, int | None] = {} if index is None else {index: 1}
-
-    def __getitem__(self, x: Any) -> int | None:
-        return self.steps.get(x, 0)
-
-    def __setitem__(self, x: Any, step: int | None) -> None:
-        self.steps[x] = step
+    def __missing__(self, x: Any) -> int:
+        return 0
 
     def of(self, let: Let) -> int | None:
         """The step of an operation's result."""
@@ -63,6 +57,7 @@ class Steps:
                    ) if len(steps) == len(index) else None
 
 
+@cached_on_node
 def lanes_in(loop: For, register: int) -> int:
     """The number of iterations that fill a vector register; 0 for a loop that is not printed in
     vectors: its iterations depend on each other, it has long loops, or it would be no faster.
@@ -70,7 +65,7 @@ def lanes_in(loop: For, register: int) -> int:
     if loop.vectorize not in ("parallel", "reduce") or not is_straight(loop.body) or (
             loop.vectorize == "reduce" and not are_independent(loop)):
         return 0
-    if OPERATIONS_PER_GATHER * gathers(loop.body, Steps(loop.index)) > cost_of(loop.body):
+    if OPERATIONS_PER_GATHER * gathers(loop.body, Steps({loop.index: 1})) > cost_of(loop.body):
         return 0
     values = [each.value if isinstance(each, Store) else each.target for each in walk(loop.body)
               if isinstance(each, Let | Load | Store)]
@@ -126,7 +121,7 @@ def are_independent(loop: For) -> bool:
     """Whether the iterations of a loop that reduces in lanes may run statement by statement: what
     one stores, no other one accesses.
     """
-    steps, stored = Steps(loop.index), {}
+    steps, stored = Steps({loop.index: 1}), {}
     gathers(loop.body, steps)
     accesses = [each for each in loop.body if isinstance(each, Load | Store)]
     for each in accesses:

@@ -6,6 +6,7 @@ import pytest
 from minijax import disable_jit, lax, numpy as jnp
 from minijax.core import Primitive, ShapedArray, as_value, tracing
 from minijax.core.jaxpr import eval_jaxpr
+from minijax.compiler import operands
 from minijax.compiler.builder import block_size
 from minijax.compiler.loops import Assign, Call, For, If, Kernel, Let, Load, Store, While
 from minijax.compiler.lowered import Lowered
@@ -537,3 +538,19 @@ def test_what_a_turn_has_made_is_there_for_those_beside_it_however_they_ask():
         return short - jnp.tile(short.ravel(), 1).reshape(3, 3)
     x = np.random.default_rng(0).normal(size=(3, 3, 1, 3)).astype(np.float32)
     check(lambda x: [lax.map(rows, x, batch_size=2)], x)
+
+
+# -- equal kernels
+
+
+@pytest.mark.parametrize("f,copies", [
+    (lambda x, y: [lax.cumsum(lax.cumsum(x)), lax.cumsum(y)], 2),
+    (lambda x, y: [lax.cumsum(x), lax.cumsum(y, reverse=True), lax.cumsum(y, axis=1)], 0),
+    (lambda x, y: [jnp.matmul(x, y), jnp.matmul(y, x), jnp.matmul(x, x)], 1),  # of one operand
+    (lambda x, y: [lax.cummax(x[i]) for i in range(3)], 0)])  # each reads another row
+def test_equal_kernels_are_lowered_once(f, copies, monkeypatch):
+    made = []
+    honest = operands.copied
+    monkeypatch.setattr(operands, "copied", lambda *args: made.append(args) or honest(*args))
+    check(f, numbers(40, 40), numbers(40, 40, seed=1), tolerance=1e-4)
+    assert len({id(names) for _, names in made}) == copies

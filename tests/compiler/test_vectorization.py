@@ -138,7 +138,7 @@ def test_steps_are_those_of_the_numbers():
     with b.loop(10, vectorize="parallel") as i:
         numbers = [b.add(i, 3), b.sub(5, i), b.mul(i, -4), b.mul(b.add(i, i), 3), b.mul(i, i)]
     [loop] = [each for each in b.scopes[0].statements if isinstance(each, For)]
-    steps = Steps(loop.index)
+    steps = Steps({loop.index: 1})
     for each in loop.body:
         steps[each.target] = steps.of(each)
     assert [steps[x] for x in numbers] == [1, -1, -4, 6, None]

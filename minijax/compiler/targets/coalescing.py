@@ -12,7 +12,7 @@ from typing import Any
 from ..arithmetic import Arithmetic
 from ..index_set_splitting import affine_functions
 from ..loops import (INT64, WRITES, Assign, Atomic, Buffer, Constant, Declare, For, If, Let, Load,
-                     Read, Scalar, Shuffle, Statement, Store, While, accesses, bodies, defined,
+                     Read, Scalar, Shuffle, Statement, Store, While, accesses, bodies, copied,
                      substituted, walk)
 from ..probe import cost_of
 from ..vectorization import Steps
@@ -86,10 +86,7 @@ def interleaved(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any
     """Iterations of a loop, interleaved statement by statement: all loads are issued before the
     first store. Variables are assigned by one after the other.
     """
-    copies = []
-    for k, place in enumerate(places):
-        new = {x: Scalar(x.name, x.dtype) for x in map(defined, body) if k and x is not None}
-        copies.append(substituted(body, new | {index: place}))
+    copies = [copied(body, {index: place}) for place in places]
     if any(isinstance(each, Assign) for each in body):
         return tuple(each for copy in copies for each in copy)
     return tuple(each for some in zip(*copies, strict=True) for each in some)
@@ -106,7 +103,7 @@ class _Strides(Steps):
     """
 
     def __init__(self, index: Scalar, private: set[Buffer]) -> None:
-        super().__init__(index)
+        super().__init__({index: 1})
         self.private = private
 
     def count(self, body: Sequence[Statement], times: float) -> float:

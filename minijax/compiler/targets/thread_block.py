@@ -20,7 +20,7 @@ from ..builder import identity_element, reduce_pairwise
 from ..lanes import reductions
 from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
                      Kernel, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable,
-                     While, accesses, defined, private_temps, substituted, walk, with_bodies)
+                     While, accesses, copied, private_temps, substituted, walk, with_bodies)
 from ..scalars import BOOL
 from .coalescing import collapse_nest, interleaved, is_aligned, is_straight
 
@@ -320,9 +320,8 @@ class ThreadBlock:
                       and not isinstance(each, Read | Assign))
         parts: list[dict[Any, Any]] = []
         for index in indices:
-            parts.append({x: (Variable if isinstance(x, Variable) else Scalar)(x.name, x.dtype)
-                          for x in map(defined, walk(first)) if x} | {loop.index: index})
-            self.add(*substituted(first, parts[-1]))
+            parts.append({loop.index: index})
+            self.add(*copied(first, parts[-1]))
         for combiner in combiners:
             v, x = sorted(combiner.args, key=lambda x: x not in reads)
             identity = literal(identity_element(combiner.op, x.dtype), x.dtype)
