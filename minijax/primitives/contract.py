@@ -70,7 +70,8 @@ def _rank_of_dtype(dtype: Any) -> tuple:
     floating = dtypes.issubdtype(real, np.floating)
     info = dtypes.finfo(real) if floating else None
     return (dtype.kind == "c", info.maxexp if info else -1, info.nmant if info else -1,
-            dtypes.itemsize_bits(real), not dtypes.issubdtype(real, np.unsignedinteger))
+            dtype.kind != "b" and dtypes.itemsize_bits(real),
+            not dtypes.issubdtype(real, np.unsignedinteger))
 
 
 def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
