@@ -36,11 +36,10 @@ def _result_type(preferred_element_type: Any, *operands: Any) -> tuple[Any, bool
     return dtypes.check_user_dtype_supported(preferred_element_type, "dot"), False
 
 
-def _dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any,
-                 preferred_element_type: Any) -> Any:
-    """`lax.dot_general` with the dtype and weak type that its operands promote to."""
+def _sum_of_products(x: Any, y: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
+    """`lax.dot_general` over pairs of axes, with the dtype and weak type of its operands."""
     dtype, weak_type = _result_type(preferred_element_type, x, y)
-    out = lax.dot_general(x, y, dimension_numbers, precision, dtype)
+    out = lax.dot_general(x, y, (axes, ([], [])), precision, dtype)
     return convert(out, dtype, weak_type)
 
 
@@ -70,9 +69,8 @@ def _in_order(x: Any, labels: Labels, result: Labels) -> Any:
     return lax.expand_dims(x, new) if new else x
 
 
-def _squeeze_broadcast_axes(x: Any, labels: Labels, sizes: dict[str, int]) -> tuple[Any, list]:
-    """Drop the axes of size one that are broadcast to the size of other arrays."""
-    ones = [d for d, label in enumerate(labels) if x.shape[d] != sizes.get(label, x.shape[d])]
+def _squeeze(x: Any, labels: Labels, ones: Sequence[int]) -> tuple[Any, list]:
+    """Drop some axes of size one."""
     return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
 
 
@@ -102,8 +100,8 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     Raises:
       TypeError: where the sizes differ.
     """
-    dims: Any = ([a.ndim - 1], [max(b.ndim - 2, 0)]) if a.ndim and b.ndim else ([], [])
-    return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
+    axes: Any = ([a.ndim - 1], [max(b.ndim - 2, 0)]) if a.ndim and b.ndim else ([], [])
+    return _sum_of_products(a, b, axes, precision, preferred_element_type)
 
 
 def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
@@ -117,12 +115,11 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
       ValueError: for scalars, and for stacks that do not broadcast.
       TypeError: where the inner sizes differ.
     """
-    if a.ndim == 0 or b.ndim == 0:
-        raise ValueError(f"matmul input operand {int(a.ndim > 0)} must have ndim at least 1, "
-                         "but it has ndim 0")
+    refuse((a.ndim == 0 or b.ndim == 0, f"matmul input operand {int(a.ndim > 0)} must have ndim "
+            "at least 1, but it has ndim 0"), error=ValueError)
     if a.ndim <= 2 and b.ndim <= 2:
-        dims: Any = ([a.ndim - 1], [max(b.ndim - 2, 0)]), ([], [])
-        return _dot_general(a, b, dims, precision, preferred_element_type)
+        axes = [a.ndim - 1], [max(b.ndim - 2, 0)]
+        return _sum_of_products(a, b, axes, precision, preferred_element_type)
     return _product_of_stacks(a, "ij"[-a.ndim:], b, "jk"[:b.ndim], precision,
                               preferred_element_type)
 
@@ -130,23 +127,15 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
 def _product_of_stacks(a: Any, a_axes: str, b: Any, b_axes: str, precision: Any = None,
                        preferred_element_type: Any = None) -> Array:
     """The products of the matrices, or vectors, in two stacks, summed over the axis `j`."""
-    ranks = a.ndim - len(a_axes), b.ndim - len(b_axes)
+    ranks, sides = (a.ndim - len(a_axes), b.ndim - len(b_axes)), []
+    for x, axes, rank in zip((a, b), (a_axes, b_axes), ranks, strict=True):
+        ones = [d for d in range(rank - min(ranks), rank) if x.shape[d] == 1]
+        sides += _squeeze(x, [*range(-rank, 0), *axes], ones)  # counted from the end of the stack
     stack = lax.broadcast_shapes(a.shape[:ranks[0]], b.shape[:ranks[1]])
-    dtype, weak_type = _result_type(preferred_element_type, a, b)
     result = [*range(-len(stack), 0), *(a_axes + b_axes).replace("j", "")]
-    product = _contract_pair(*_squeeze_stack(a, a_axes, *ranks),
-                             *_squeeze_stack(b, b_axes, *ranks[::-1]),
-                             result, dtype, precision, lax.dot_general)
+    dtype, weak_type = _result_type(preferred_element_type, a, b)
+    product = _contract_pair(*sides, result, dtype, precision, lax.dot_general)
     return convert(product, dtype, weak_type)
-
-
-def _squeeze_stack(x: Any, axes: str, rank: int, other_rank: int) -> tuple[Any, list]:
-    """A stack without the axes of size one that the other stack has; their labels, counted from
-    the end of the stack.
-    """
-    ones = [d for d in range(max(rank - other_rank, 0), rank) if x.shape[d] == 1]
-    labels = [*range(-rank, 0), *axes]
-    return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
 
 
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
@@ -156,9 +145,8 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     >>> vdot(np.array([[1, 2]]), np.array([[3], [4]]))
     Array(11, dtype=int32)
     """
-    check_promotion(a, b)
-    return dot(ravel(conjugate(a)), ravel(b), precision=precision,
-               preferred_element_type=preferred_element_type)
+    return _sum_of_products(ravel(conjugate(a)), ravel(b), ([0], [0]), precision,
+                            preferred_element_type)
 
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
@@ -184,8 +172,8 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     if a.ndim == 0 or b.ndim == 0:
         check_promotion(a, b)
         return a * b
-    dims: Any = (([a.ndim - 1], [b.ndim - 1]), ([], []))
-    return _dot_general(a, b, dims, precision, preferred_element_type)
+    axes = [a.ndim - 1], [b.ndim - 1]
+    return _sum_of_products(a, b, axes, precision, preferred_element_type)
 
 
 def outer(a: Alike, b: Alike, out: None = None) -> Array:
@@ -214,18 +202,16 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
             raise TypeError("tensordot requires both axes lists to be either ints, tuples or "
                             f"lists, got {a_axes} and {b_axes}")
     elif isinstance(axes, int) and not isinstance(axes, bool):
-        if axes > min(a.ndim, b.ndim):
-            raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks "
-                            f"({a.shape} and {b.shape})")
+        refuse((axes > min(a.ndim, b.ndim), f"Number of tensordot axes (axes {axes}) exceeds input "
+                f"ranks ({a.shape} and {b.shape})"))
         a_axes, b_axes = range(a.ndim - axes, a.ndim), range(axes)
     else:
         raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of "
                         f"lists/tuples of ints, got {axes}.")
-    if len(a_axes) != len(b_axes):
-        raise TypeError("tensordot requires axes lists to have equal length, "
-                        f"got {list(a_axes)} and {list(b_axes)}.")
+    refuse((len(a_axes) != len(b_axes), "tensordot requires axes lists to have equal length, "
+            f"got {list(a_axes)} and {list(b_axes)}."))
     dims = [[canonical_axis(d, x.ndim) for d in axes] for x, axes in ((a, a_axes), (b, b_axes))]
-    return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
+    return _sum_of_products(a, b, dims, precision, preferred_element_type)
 
 
 def kron(a: Alike, b: Alike) -> Array:
@@ -281,7 +267,6 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> matvec(np.array([[1, 0], [1, 1]]), np.array([5, 7]))
     Array([ 5, 12], dtype=int32)
     """
-    check_promotion(x1, x2)
     check_loop_ranks("(n,m),(m)->(n)", (x1.shape[:-2], x2.shape[:-1]), (x1, x2))
     return _product_of_stacks(x1, "ij", x2, "j")
 
@@ -292,7 +277,6 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> vecmat(np.array([1, 2]), np.array([[1, 0], [1, 1]]))
     Array([3, 2], dtype=int32)
     """
-    check_promotion(x1, x2)
     check_loop_ranks("(n),(n,m)->(m)", (x1.shape[:-1], x2.shape[:-2]), (x1, x2))
     return _product_of_stacks(conjugate(x1), "j", x2, "jk")
 
@@ -323,8 +307,10 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     dtype, weak_type = _result_type(preferred_element_type, *arrays)
     terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
     sizes = _sizes(terms, [x.shape for x in arrays])
-    remaining = [_diagonal(*_squeeze_broadcast_axes(x, term, sizes), dtype)
-                 for x, term in zip(arrays, terms, strict=True)]
+    remaining = []
+    for x, term in zip(arrays, terms, strict=True):
+        broadcast = [d for d, label in enumerate(term) if x.shape[d] != sizes[label]]
+        remaining.append(_diagonal(*_squeeze(x, term, broadcast), dtype))
     shapes = [x.shape for x, _ in remaining]
     for step in _path(optimize, [labels for _, labels in remaining], shapes, result):
         (x, labels), *others = [remaining.pop(position) for position in sorted(step, reverse=True)]
@@ -417,8 +403,7 @@ def _diagonal(x: Any, labels: Labels, dtype: Any) -> tuple[Any, list]:
     for label in labels:
         if label in remaining:
             i, j = indices_along(x.shape, remaining.index(label), len(remaining))
-            zeros = lax.full_like(x, 0)
-            x = _sum(lax.select(i == j, x, zeros), (len(remaining),), dtype)
+            x = _sum(lax.select(i == j, x, lax.full_like(x, 0)), (len(remaining),), dtype)
         else:
             remaining.append(label)
     return x, remaining
@@ -456,11 +441,9 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, result = subscripts.partition("->")
     terms = inputs.split(",")
-    if {"-", ">"} & {*inputs, *result}:
-        raise ValueError("Subscripts can only contain one '->'.")
-    if len(terms) != len(ranks):
-        raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number "
-                         f"of operands, {len(ranks)}.")
+    refuse(({"-", ">"} & {*inputs, *result}, "Subscripts can only contain one '->'."),
+           (len(terms) != len(ranks), f"Number of einsum subscripts, {len(terms)}, must be equal "
+            f"to the number of operands, {len(ranks)}."), error=ValueError)
     counts = [_ellipsis_rank(term, rank) for term, rank in zip(terms, ranks, strict=True)]
     new = [symbol for symbol in map(_symbol, range(len(subscripts) + max(counts)))
            if symbol not in subscripts][:max(counts)]

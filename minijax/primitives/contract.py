@@ -67,9 +67,8 @@ def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimension
 def _rank_of_dtype(dtype: Any) -> tuple:
     """The order in which the greater of two dtypes is that of their product."""
     real = real_dtype(dtype)
-    floating = dtypes.issubdtype(real, np.floating)
-    info = dtypes.finfo(real) if floating else None
-    return (dtype.kind == "c", info.maxexp if info else -1, info.nmant if info else -1,
+    info = dtypes.finfo(real) if dtypes.issubdtype(real, np.floating) else None
+    return (dtype.kind == "c", *((info.maxexp, info.nmant) if info else (-1, -1)),
             dtype.kind != "b" and dtypes.itemsize_bits(real),
             not dtypes.issubdtype(real, np.unsignedinteger))
 
