@@ -357,15 +357,13 @@ def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resul
     """The contraction path: the positions of the operands of each step."""
     optimize = "auto" if optimize is None else optimize
     if not isinstance(optimize, str | bool):
-        if any(len(step) > 2 for step in optimize):
-            raise NotImplementedError(
-                "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. "
-                "Typically this means you've passed an unsupported path to the einsum optimize "
-                "parameter.")
+        refuse((any(len(step) > 2 for step in optimize), "jax.numpy.einsum does not support "
+                "simultaneous contraction of 3 or more operands. Typically this means you've "
+                "passed an unsupported path to the einsum optimize parameter."),
+               error=NotImplementedError)
         count = len(terms) - sum(len(step) - 1 for step in optimize)
-        if count != 1:
-            raise ValueError(f"the steps {optimize} leave {count} arrays instead of one; "
-                             "optimize=True finds steps.")
+        refuse((count != 1, f"the steps {optimize} leave {count} arrays instead of one; "
+                "optimize=True finds steps."), error=ValueError)
         return optimize
     if len(terms) < 3:
         return [tuple(range(len(terms)))]
@@ -475,9 +473,8 @@ def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[s
     """The size of the axes of each label; ones broadcast."""
     sizes: dict[str, int] = {}
     for position, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-        if len(term) != len(shape):
-            raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
-                             f"of indices for operand {position}.")
+        refuse((len(term) != len(shape), f"Einstein sum subscript '{term}' does not contain the "
+                f"correct number of indices for operand {position}."), error=ValueError)
         for label, size in zip(term, shape, strict=True):
             previous = sizes.setdefault(label, size)
             if 1 not in (previous, size) and previous != size:
