@@ -26,7 +26,6 @@ from minijax.util.users_calls import is_asked_by_user
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # of the operands' common dtype
-Factor: TypeAlias = Any  # of the common dtype; an argument of that dtype keeps its weak type
 Operand: TypeAlias = Any  # of the common dtype and rank: `promote_args`
 Inexact: TypeAlias = Any  # of a common floating dtype and rank
 Real: TypeAlias = Any  # of a common real floating dtype and rank
@@ -156,13 +155,6 @@ def promote_dtypes(*args: Any) -> list[Any]:
         return list(args)
     dtype, weak_type = result_dtype(*args)
     return [convert(x, dtype, weak_type) for x in args]
-
-
-def _promote_weakly(*args: Any) -> list[Any]:
-    """The arguments in their result dtype; those that have it keep their weak type."""
-    dtype, weak_type = result_dtype(*args)
-    return [x if isinstance(x, Array) and x.dtype == dtype else convert(x, dtype, weak_type)
-            for x in args]
 
 
 def _promote_dtypes_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
@@ -446,7 +438,6 @@ Template = Any
 _PREPARE: dict[str, Callable[..., list[Any]]] = {
     "Template": _templates, "ArrayLike": as_arrays,
     "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
-    "Factor": lambda name, *args: promoted(name, _promote_weakly, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,
     "Numeric": promote_args_numeric}
 _OPTIONS: dict[str, Callable[[str, Any], Any]] = {

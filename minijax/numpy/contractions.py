@@ -17,64 +17,80 @@ from minijax.util import caches
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Factor, canonical_axis, check_axis_index,
+from minijax.numpy.arguments import (Alike, ArrayLike, as_arrays, canonical_axis, check_axis_index,
                                      check_loop_ranks, check_promotion, choose, convert,
-                                     diagonal_offset, indices_along, like, promote_dtypes,
-                                     promoted, public)
+                                     diagonal_offset, indices_along, like, public, result_dtype)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
 from minijax.primitives.axes import refuse
 
-Labels = Sequence[str]  # a letter for each axis
+Labels = Sequence[Any]  # a letter for each axis, or a number
 
 
 # ── Two labelled arrays ──────────────────────────────────────────────────────────────────────
 
-def _dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any,
-                 preferred_element_type: Any, product: Callable[..., Any] = lax.dot_general) -> Any:
-    """`lax.dot_general` whose result keeps the dtype and weak type of the operands."""
-    preferred = dtypes.check_user_dtype_supported(preferred_element_type, "dot")
-    weak = preferred is None and x.weak_type and y.weak_type
-    out = product(x, y, dimension_numbers, precision=precision,
-                  preferred_element_type=x.dtype if preferred is None else preferred)
-    return convert(out, out.dtype, weak)
+def _result_type(preferred_element_type: Any, *operands: Any) -> tuple[Any, bool]:
+    """The dtype of a product, and its weak type: those of the operands if none is preferred."""
+    if preferred_element_type is None:
+        return result_dtype(*operands)
+    return dtypes.check_user_dtype_supported(preferred_element_type, "dot"), False
 
 
-def _contract_pair(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: set,
-                   *options: Any) -> tuple[Any, list]:
-    """The product of two arrays, summed over the labels that occur nowhere else."""
-    x, x_labels = _sum_unneeded(x, x_labels, {*needed, *y_labels})
-    y, y_labels = _sum_unneeded(y, y_labels, {*needed, *x_labels})
-    shared = [label for label in x_labels if label in y_labels]
-    batch = [label for label in shared if label in needed]
-    inner = [label for label in shared if label not in needed]
-    x_axes, y_axes = ([[labels.index(label) for label in group] for group in (inner, batch)]
+def _sum_of_products(x: Any, y: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
+    """`lax.dot_general` over pairs of axes, with the dtype and weak type of its operands."""
+    dtype, weak_type = _result_type(preferred_element_type, x, y)
+    out = lax.dot_general(x, y, (axes, ([], [])), precision, dtype)
+    return convert(out, dtype, weak_type)
+
+
+def _contract_pair(x: Any, x_labels: Labels, y: Any, y_labels: Labels, result: Labels,
+                   dtype: Any, precision: Any, product: Callable[..., Any]) -> Any:
+    """The product of two arrays, summed over the labels of both that the result lacks."""
+    shared = {*x_labels} & {*y_labels}
+    groups = sorted(shared.difference(result)), [label for label in result if label in shared]
+    x_axes, y_axes = ([[labels.index(label) for label in group] for group in groups]
                       for labels in (x_labels, y_labels))
-    product = _dot_general(x, y, tuple(zip(x_axes, y_axes, strict=True)), *options)
-    return product, [*batch, *(each for each in (*x_labels, *y_labels) if each not in shared)]
+    out = product(x, y, tuple(zip(x_axes, y_axes, strict=True)), precision,
+                  preferred_element_type=dtype)
+    return _in_order(out, _labels_of_product(x_labels, y_labels, result), result)
 
 
-def _squeeze_broadcast_axes(x: Any, labels: Labels, sizes: dict[str, int]) -> tuple[Any, list]:
-    """Drop the axes of size one that are broadcast to the size of other arrays."""
-    ones = [d for d, label in enumerate(labels) if x.shape[d] != sizes.get(label, x.shape[d])]
+def _labels_of_product(x_labels: Labels, y_labels: Labels, result: Labels) -> list:
+    """The labels of a product before it has the order of the result: first those of both arrays."""
+    shared = {*x_labels} & {*y_labels}
+    return [*(label for label in result if label in shared),
+            *(label for label in (*x_labels, *y_labels) if label not in shared)]
+
+
+def _in_order(x: Any, labels: Labels, result: Labels) -> Any:
+    """The array with the axes of the result; those that it lacks have size one."""
+    x = lax.transpose(x, [labels.index(label) for label in result if label in labels])
+    new = [d for d, label in enumerate(result) if label not in labels]
+    return lax.expand_dims(x, new) if new else x
+
+
+def _squeeze(x: Any, labels: Labels, ones: Sequence[int]) -> tuple[Any, list]:
+    """Drop some axes of size one."""
     return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
 
 
-def _sum_unneeded(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
-    """Sum over the axes whose labels are not needed."""
+def _sum_unneeded(x: Any, labels: Labels, needed: set, dtype: Any) -> tuple[Any, list]:
+    """Sum over the axes whose labels are not needed, in a dtype."""
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
     remaining = [label for label in labels if label in needed]
-    return (_sum(x, axes) if axes else x), remaining
+    return (_sum(x, axes, dtype) if axes else x), remaining
 
 
-def _sum(x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum; of bools, their disjunction."""
+def _sum(x: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+    """The sum in a dtype, unless that of `x` is wider; of bools, their disjunction."""
+    if dtypes.promote_types(x.dtype, dtype) != x.dtype:
+        x = convert(x, dtype)
     return (lax.reduce_or if x.dtype == bool else lax.reduce_sum)(x, axes)
 
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────────
 
-def dot(a: Factor, b: Factor, *, precision: Any = None,
+def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
         preferred_element_type: Any = None) -> Array:
     """The last axis of `a` against the last but one of `b`; with a scalar, the product.
 
@@ -84,11 +100,11 @@ def dot(a: Factor, b: Factor, *, precision: Any = None,
     Raises:
       TypeError: where the sizes differ.
     """
-    dims: Any = ([a.ndim - 1], [max(b.ndim - 2, 0)]) if a.ndim and b.ndim else ([], [])
-    return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
+    axes: Any = ([a.ndim - 1], [max(b.ndim - 2, 0)]) if a.ndim and b.ndim else ([], [])
+    return _sum_of_products(a, b, axes, precision, preferred_element_type)
 
 
-def matmul(a: Factor, b: Factor, *, precision: Any = None,
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The product of two matrices, of a matrix and a vector, or of stacks of these.
 
@@ -99,22 +115,27 @@ def matmul(a: Factor, b: Factor, *, precision: Any = None,
       ValueError: for scalars, and for stacks that do not broadcast.
       TypeError: where the inner sizes differ.
     """
-    if a.ndim == 0 or b.ndim == 0:
-        raise ValueError(f"matmul input operand {int(a.ndim > 0)} must have ndim at least 1, "
-                         "but it has ndim 0")
-    inner = a.ndim - 1, max(b.ndim - 2, 0)
+    refuse((a.ndim == 0 or b.ndim == 0, f"matmul input operand {int(a.ndim > 0)} must have ndim "
+            "at least 1, but it has ndim 0"), error=ValueError)
     if a.ndim <= 2 and b.ndim <= 2:
-        dims: Any = ([inner[0]], [inner[1]]), ([], [])
-        return _dot_general(a, b, dims, precision, preferred_element_type)
-    lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # raises if they do not broadcast
-    n, m = a.shape[inner[0]], b.shape[inner[1]]
-    if n != m:  # unlike a batch axis, a contracted axis of size one does not broadcast
-        raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
-                        f"({n},) and ({m},).")
-    a_labels, row = ("...ij", "i") if a.ndim > 1 else ("j", "")
-    b_labels, column = ("...jk", "k") if b.ndim > 1 else ("j", "")
-    return einsum(f"{a_labels},{b_labels}->...{row}{column}", a, b, precision=precision,
-                  preferred_element_type=preferred_element_type)
+        axes = [a.ndim - 1], [max(b.ndim - 2, 0)]
+        return _sum_of_products(a, b, axes, precision, preferred_element_type)
+    return _product_of_stacks(a, "ij"[-a.ndim:], b, "jk"[:b.ndim], precision,
+                              preferred_element_type)
+
+
+def _product_of_stacks(a: Any, a_axes: str, b: Any, b_axes: str, precision: Any = None,
+                       preferred_element_type: Any = None) -> Array:
+    """The products of the matrices, or vectors, in two stacks, summed over the axis `j`."""
+    ranks, sides = (a.ndim - len(a_axes), b.ndim - len(b_axes)), []
+    for x, axes, rank in zip((a, b), (a_axes, b_axes), ranks, strict=True):
+        ones = [d for d in range(rank - min(ranks), rank) if x.shape[d] == 1]
+        sides += _squeeze(x, [*range(-rank, 0), *axes], ones)  # counted from the end of the stack
+    stack = lax.broadcast_shapes(a.shape[:ranks[0]], b.shape[:ranks[1]])
+    result = [*range(-len(stack), 0), *(a_axes + b_axes).replace("j", "")]
+    dtype, weak_type = _result_type(preferred_element_type, a, b)
+    product = _contract_pair(*sides, result, dtype, precision, lax.dot_general)
+    return convert(product, dtype, weak_type)
 
 
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
@@ -124,12 +145,11 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     >>> vdot(np.array([[1, 2]]), np.array([[3], [4]]))
     Array(11, dtype=int32)
     """
-    check_promotion(a, b)
-    return dot(conjugate(ravel(a)), ravel(b), precision=precision,
-               preferred_element_type=preferred_element_type)
+    return _sum_of_products(ravel(conjugate(a)), ravel(b), ([0], [0]), precision,
+                            preferred_element_type)
 
 
-def vecdot(x1: Factor, x2: Factor, /, *, axis: int = -1, precision: Any = None,
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The products of the vectors along an axis of two arrays.
 
@@ -139,12 +159,10 @@ def vecdot(x1: Factor, x2: Factor, /, *, axis: int = -1, precision: Any = None,
     check_axis_index(axis, ndim=np.ndim(x1))
     a, b = (moveaxis(x, axis, -1) for x in (x1, x2))
     check_loop_ranks("(n),(n)->()", (a.shape[:-1], b.shape[:-1]), (a, b))
-    product = matmul(conjugate(a)[..., None, :], b[..., None], precision=precision,
-                     preferred_element_type=preferred_element_type)
-    return product[..., 0, 0]
+    return _product_of_stacks(conjugate(a), "j", b, "j", precision, preferred_element_type)
 
 
-def inner(a: Factor, b: Factor, *, precision: Any = None,
+def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
           preferred_element_type: Any = None) -> Array:
     """The last axis of `a` against the last axis of `b`.
 
@@ -152,9 +170,10 @@ def inner(a: Factor, b: Factor, *, precision: Any = None,
     Array(11, dtype=int32)
     """
     if a.ndim == 0 or b.ndim == 0:
+        check_promotion(a, b)
         return a * b
-    dims: Any = (([a.ndim - 1], [b.ndim - 1]), ([], []))
-    return _dot_general(a, b, dims, precision, preferred_element_type)
+    axes = [a.ndim - 1], [b.ndim - 1]
+    return _sum_of_products(a, b, axes, precision, preferred_element_type)
 
 
 def outer(a: Alike, b: Alike, out: None = None) -> Array:
@@ -167,7 +186,7 @@ def outer(a: Alike, b: Alike, out: None = None) -> Array:
     return lax.expand_dims(ravel(a), (1,)) * lax.expand_dims(ravel(b), (0,))
 
 
-def tensordot(a: Factor, b: Factor, axes: Any = 2, *, precision: Any = None,
+def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None,
               preferred_element_type: Any = None) -> Array:
     """The sum of products over some axes of `a` and as many of `b`.
 
@@ -183,18 +202,16 @@ def tensordot(a: Factor, b: Factor, axes: Any = 2, *, precision: Any = None,
             raise TypeError("tensordot requires both axes lists to be either ints, tuples or "
                             f"lists, got {a_axes} and {b_axes}")
     elif isinstance(axes, int) and not isinstance(axes, bool):
-        if axes > min(a.ndim, b.ndim):
-            raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks "
-                            f"({a.shape} and {b.shape})")
+        refuse((axes > min(a.ndim, b.ndim), f"Number of tensordot axes (axes {axes}) exceeds input "
+                f"ranks ({a.shape} and {b.shape})"))
         a_axes, b_axes = range(a.ndim - axes, a.ndim), range(axes)
     else:
         raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of "
                         f"lists/tuples of ints, got {axes}.")
-    if len(a_axes) != len(b_axes):
-        raise TypeError("tensordot requires axes lists to have equal length, "
-                        f"got {list(a_axes)} and {list(b_axes)}.")
+    refuse((len(a_axes) != len(b_axes), "tensordot requires axes lists to have equal length, "
+            f"got {list(a_axes)} and {list(b_axes)}."))
     dims = [[canonical_axis(d, x.ndim) for d in axes] for x, axes in ((a, a_axes), (b, b_axes))]
-    return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
+    return _sum_of_products(a, b, dims, precision, preferred_element_type)
 
 
 def kron(a: Alike, b: Alike) -> Array:
@@ -250,9 +267,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> matvec(np.array([[1, 0], [1, 1]]), np.array([5, 7]))
     Array([ 5, 12], dtype=int32)
     """
-    check_promotion(x1, x2)
     check_loop_ranks("(n,m),(m)->(n)", (x1.shape[:-2], x2.shape[:-1]), (x1, x2))
-    return matmul(x1, x2[..., None])[..., 0]
+    return _product_of_stacks(x1, "ij", x2, "j")
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -261,10 +277,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> vecmat(np.array([1, 2]), np.array([[1, 0], [1, 1]]))
     Array([3, 2], dtype=int32)
     """
-    check_promotion(x1, x2)
     check_loop_ranks("(n),(n,m)->(m)", (x1.shape[:-1], x2.shape[:-2]), (x1, x2))
-    x1 = lax.conj(x1) if x1.dtype.kind == "c" else x1
-    return matmul(x1[..., None, :], x2)[..., 0, :]
+    return _product_of_stacks(conjugate(x1), "j", x2, "jk")
 
 
 # ── einsum ───────────────────────────────────────────────────────────────────────────────────
@@ -289,22 +303,32 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
       ValueError: where sizes of one letter differ, or the letters do not fit the arrays.
     """
     subscripts, operands = _as_subscripts(subscripts, operands)
-    arrays = promoted("einsum", promote_dtypes, *operands)
+    arrays = as_arrays("einsum", *operands)
+    dtype, weak_type = _result_type(preferred_element_type, *arrays)
     terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
     sizes = _sizes(terms, [x.shape for x in arrays])
-    remaining = [_diagonal(*_squeeze_broadcast_axes(x, term, sizes))
-                 for x, term in zip(arrays, terms, strict=True)]
+    remaining = []
+    for x, term in zip(arrays, terms, strict=True):
+        broadcast = [d for d, label in enumerate(term) if x.shape[d] != sizes[label]]
+        remaining.append(_diagonal(*_squeeze(x, term, broadcast), dtype))
     shapes = [x.shape for x, _ in remaining]
     for step in _path(optimize, [labels for _, labels in remaining], shapes, result):
-        (x, labels), *others = [remaining[position] for position in step]
-        remaining = [each for position, each in enumerate(remaining) if position not in step]
-        for later, (y, y_labels) in enumerate(others, 1):
-            needed = {*result}.union(*(labels for _, labels in (*remaining, *others[later:])))
-            x, labels = _contract_pair(x, labels, y, y_labels, needed, precision,
-                                       preferred_element_type, _dot_general)
+        (x, labels), *others = [remaining.pop(position) for position in sorted(step, reverse=True)]
+        while others:
+            (y, y_labels), *others = others
+            rest = [*remaining, *others]
+            needed = {*result}.union(*(labels for _, labels in rest))
+            x, labels = _sum_unneeded(x, labels, {*needed, *y_labels}, dtype)
+            y, y_labels = _sum_unneeded(y, y_labels, {*needed, *labels}, dtype)
+            every = dict.fromkeys((*labels, *y_labels)) if rest else result
+            order = [label for label in every if label in needed]
+            pair = y, y_labels, x, labels
+            if _labels_of_product(y_labels, labels, order) != order:
+                pair = x, labels, y, y_labels
+            x, labels = _contract_pair(*pair, order, dtype, precision, _dot_general), order
         remaining.append((x, labels))
-    x, labels = _sum_unneeded(*remaining[0], {*result})
-    return lax.transpose(x, [labels.index(label) for label in result])
+    x, labels = _sum_unneeded(*remaining[0], {*result}, dtype)
+    return convert(_in_order(x, labels, result), dtype, weak_type)
 
 
 def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
@@ -333,15 +357,13 @@ def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resul
     """The contraction path: the positions of the operands of each step."""
     optimize = "auto" if optimize is None else optimize
     if not isinstance(optimize, str | bool):
-        if any(len(step) > 2 for step in optimize):
-            raise NotImplementedError(
-                "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. "
-                "Typically this means you've passed an unsupported path to the einsum optimize "
-                "parameter.")
+        refuse((any(len(step) > 2 for step in optimize), "jax.numpy.einsum does not support "
+                "simultaneous contraction of 3 or more operands. Typically this means you've "
+                "passed an unsupported path to the einsum optimize parameter."),
+               error=NotImplementedError)
         count = len(terms) - sum(len(step) - 1 for step in optimize)
-        if count != 1:
-            raise ValueError(f"the steps {optimize} leave {count} arrays instead of one; "
-                             "optimize=True finds steps.")
+        refuse((count != 1, f"the steps {optimize} leave {count} arrays instead of one; "
+                "optimize=True finds steps."), error=ValueError)
         return optimize
     if len(terms) < 3:
         return [tuple(range(len(terms)))]
@@ -373,14 +395,13 @@ def _path_of_numpy(terms: Sequence[Labels], shapes: Sequence[tuple], result: Lab
     return np.einsum_path(text, *arrays, optimize=optimize)
 
 
-def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
+def _diagonal(x: Any, labels: Labels, dtype: Any) -> tuple[Any, list]:
     """The elements at which axes of the same label have the same index."""
     remaining: list = []
     for label in labels:
         if label in remaining:
             i, j = indices_along(x.shape, remaining.index(label), len(remaining))
-            zeros = lax.full_like(x, 0)
-            x = _sum(lax.select(i == j, x, zeros), (len(remaining),))
+            x = _sum(lax.select(i == j, x, lax.full_like(x, 0)), (len(remaining),), dtype)
         else:
             remaining.append(label)
     return x, remaining
@@ -418,11 +439,9 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, result = subscripts.partition("->")
     terms = inputs.split(",")
-    if {"-", ">"} & {*inputs, *result}:
-        raise ValueError("Subscripts can only contain one '->'.")
-    if len(terms) != len(ranks):
-        raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number "
-                         f"of operands, {len(ranks)}.")
+    refuse(({"-", ">"} & {*inputs, *result}, "Subscripts can only contain one '->'."),
+           (len(terms) != len(ranks), f"Number of einsum subscripts, {len(terms)}, must be equal "
+            f"to the number of operands, {len(ranks)}."), error=ValueError)
     counts = [_ellipsis_rank(term, rank) for term, rank in zip(terms, ranks, strict=True)]
     new = [symbol for symbol in map(_symbol, range(len(subscripts) + max(counts)))
            if symbol not in subscripts][:max(counts)]
@@ -454,9 +473,8 @@ def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[s
     """The size of the axes of each label; ones broadcast."""
     sizes: dict[str, int] = {}
     for position, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-        if len(term) != len(shape):
-            raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
-                             f"of indices for operand {position}.")
+        refuse((len(term) != len(shape), f"Einstein sum subscript '{term}' does not contain the "
+                f"correct number of indices for operand {position}."), error=ValueError)
         for label, size in zip(term, shape, strict=True):
             previous = sizes.setdefault(label, size)
             if 1 not in (previous, size) and previous != size:

@@ -257,8 +257,7 @@ def signed_indices(entry: Entry, wrap: bool) -> Any:
         return np.clip(indices, -1, size).astype(np.int32)
     is_unsigned = dtypes.issubdtype(value.dtype, np.unsignedinteger)
     if is_unsigned and value.dtype.itemsize >= 4:
-        limit = as_value(np.asarray(size, value.dtype)[()])
-        value = lax.min(value, lax.broadcast(limit, value.shape))  # might overflow
+        value = lax.min(value, as_value(np.asarray(size, value.dtype)[()]))  # might overflow
     value = convert(value, np.dtype(np.int64 if value.dtype == np.int64 else np.int32))
     return wrapped(value, size) if wrap and not is_unsigned else value
 

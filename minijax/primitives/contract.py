@@ -67,10 +67,10 @@ def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimension
 def _rank_of_dtype(dtype: Any) -> tuple:
     """The order in which the greater of two dtypes is that of their product."""
     real = real_dtype(dtype)
-    floating = dtypes.issubdtype(real, np.floating)
-    info = dtypes.finfo(real) if floating else None
-    return (dtype.kind == "c", info.maxexp if info else -1, info.nmant if info else -1,
-            dtypes.itemsize_bits(real), not dtypes.issubdtype(real, np.unsignedinteger))
+    info = dtypes.finfo(real) if dtypes.issubdtype(real, np.floating) else None
+    return (dtype.kind == "c", *((info.maxexp, info.nmant) if info else (-1, -1)),
+            dtype.kind != "b" and dtypes.itemsize_bits(real),
+            not dtypes.issubdtype(real, np.unsignedinteger))
 
 
 def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
@@ -276,11 +276,10 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = N
     if dimension_numbers is None:
         lhs_shape, rhs_shape = np.shape(lhs), np.shape(rhs)
         fits = {1, 2}.issuperset({len(lhs_shape), len(rhs_shape)})
-        if not fits or lhs_shape[-1] != rhs_shape[0]:
-            raise ValueError(
-                "jax.lax.dot: dimension_numbers must be specified when not performing simple "
-                "un-batched matrix-matrix, matrix-vector, or vector-vector products; got "
-                f"lhs_shape={lhs_shape} rhs_shape={rhs_shape}")
+        refuse((not fits or lhs_shape[-1] != rhs_shape[0], "jax.lax.dot: dimension_numbers must be "
+                "specified when not performing simple un-batched matrix-matrix, matrix-vector, or "
+                f"vector-vector products; got lhs_shape={lhs_shape} rhs_shape={rhs_shape}"),
+               error=ValueError)
         dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 

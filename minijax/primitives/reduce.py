@@ -157,7 +157,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── Cumulative reductions ────────────────────────────────────────────────────────────────────
 
-ROWS = 4  # of terms in a block, side by side in vector registers
+ROWS = 8  # of terms in a block, side by side in vector registers
 
 
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,

@@ -1,6 +1,7 @@
 """Products of vectors and matrices agree with JAX."""
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -181,3 +182,67 @@ def test_stacks_of_one_broadcast_to_stacks_of_none(name):
             except ValueError:
                 continue
             assert getattr(minijax.numpy, name)(x, y).shape == expected, (a, b)
+
+
+MIXED = {name: [np.arange(1, 5).astype(dtype) for dtype in pair] for name, pair in {
+    "int32 and float32": ("int32", "float32"), "int8 and float16": ("int8", "float16"),
+    "bool and int8": ("bool", "int8"), "float32 and float16": ("float32", "float16"),
+    "bfloat16 and float16": (ml_dtypes.bfloat16, "float16"), "uint8 and int8": ("uint8", "int8"),
+    "float32 and complex64": ("float32", "complex64")}.items()}
+STACKED = [((3, 1, 5, 4), (1, 1, 4, 2)), ((1, 5, 4), (1, 4, 2)), ((3, 2, 5, 4), (4,)),
+           ((4,), (3, 1, 4, 2)), ((3, 1, 5, 4), (1, 2, 4, 2)), ((5, 4), (3, 4, 2))]
+VECTORS = [((5, 2, 3), (5, 2, 3)), ((5, 2, 3), (2, 3)), ((3,), (2, 3)), ((5, 1, 3), (1, 2, 3))]
+SUMS = {"ij,jk->ki": "23,34", "bij,bjk->kbi": "523,534", "bij,bjk->bki": "523,534",
+        "ij,kj->": "23,43", "ij,ji->": "23,32", "i,j->ji": "2,3", "j,ij->i": "3,23",
+        "bi,bj->ijb": "52,53", "ij,jk,kl->il": "23,34,45", "ij,jk,k->i": "23,34,4",
+        "bhqd,bhkd->bhqk": "5234,5264"}
+
+
+def equations(lib, f, *args):
+    return [(str(eqn.primitive), str(eqn.params.get("dimension_numbers")),
+             [(str(x.aval.dtype), x.aval.shape) for x in (*eqn.invars, *eqn.outvars)])
+            for eqn in lib.make_jaxpr(f)(*args).eqns]
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_product_of_two_dtypes_is_one_equation_as_in_jax(name, beside_jax):
+    for f in (lambda lib: lib.numpy.dot, lambda lib: lib.numpy.matmul,
+              lambda lib: lib.numpy.inner, lambda lib: lib.numpy.vecdot,
+              lambda lib: lambda x, y: lib.numpy.einsum("i,i", x, y)):
+        ours, theirs = beside_jax(lambda lib, f=f: (
+            equations(lib, f(lib), *MIXED[name]), np.asarray(f(lib)(*MIXED[name]))))
+        assert ours[0] == theirs[0]
+        np.testing.assert_array_equal(ours[1], theirs[1], strict=True)
+        np.testing.assert_array_equal(minijax.jit(f(minijax))(*MIXED[name]), theirs[1])
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_cotangent_of_a_product_has_the_dtype_of_its_factor(name, beside_jax):
+    def cotangents(lib):
+        out, pull_back = lib.vjp(lib.numpy.matmul, *MIXED[name])
+        return [*map(np.asarray, pull_back(lib.numpy.ones_like(out)))]
+    for ours, theirs in zip(*beside_jax(cotangents), strict=True):
+        if theirs.dtype != jax.dtypes.float0:
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.parametrize("shapes", STACKED, ids=str)
+def test_a_product_of_stacks_has_the_equations_of_jax(shapes, beside_jax):
+    ours, theirs = beside_jax(lambda lib: equations(
+        lib, lib.numpy.matmul, *(np.ones(shape, np.float32) for shape in shapes)))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("shapes", VECTORS, ids=str)
+def test_a_product_of_vectors_in_stacks_has_the_equations_of_jax(shapes, beside_jax):
+    ours, theirs = beside_jax(lambda lib: equations(
+        lib, lib.numpy.vecdot, *(np.ones(shape, np.float32) for shape in shapes)))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("subscripts", SUMS)
+def test_an_einsum_has_the_equations_of_jax(subscripts, beside_jax):
+    arrays = [np.ones([*map(int, sizes)], np.float32) for sizes in SUMS[subscripts].split(",")]
+    ours, theirs = beside_jax(lambda lib: equations(
+        lib, lambda *args: lib.numpy.einsum(subscripts, *args), *arrays))
+    assert ours == theirs

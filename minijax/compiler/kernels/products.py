@@ -98,9 +98,11 @@ def computed(b: Any, f: Any, out: Any, *operands: Any) -> None:
 def as_one_call(b: Any, out: Any, left: Side, right: Side, precision: Any) -> None:
     """One call for a batch of matrices: of a library, or a launch, as its scheduler decides."""
     sizes = *map(left.size, (left.batch, left.free)), *map(right.size, (right.free, right.contract))
-    x, y = (as_matrices(b, side, side.buffer.dtype, in_one_stack=True) for side in (left, right))
-    b.call(product_of(x.buffer.dtype, y.buffer.dtype, out.dtype, precision), x.buffer,
-           *x.steps, y.buffer, *y.steps, out, *sizes)
+    dtypes = {side.buffer.dtype for side in (left, right)}  # libraries take one
+    dtype = dtypes.pop() if len(dtypes) == 1 else computed_in(out.dtype)
+    x, y = (as_matrices(b, side, dtype, in_one_stack=True) for side in (left, right))
+    b.call(product_of(dtype, dtype, out.dtype, precision), x.buffer, *x.steps, y.buffer, *y.steps,
+           out, *sizes)
 
 
 def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
