@@ -257,11 +257,12 @@ def signed_indices(entry: Entry, wrap: bool) -> Any:
         indices = np.where(wrap & (indices < 0), indices + size, indices)
         return np.clip(indices, -1, size).astype(np.int32)
     is_unsigned = dtypes.issubdtype(value.dtype, np.unsignedinteger)
+    signed = np.dtype(np.int64 if value.dtype == np.int64 else np.int32)
     if is_unsigned and value.dtype.itemsize >= 4:
-        limit = as_value(np.asarray(size, value.dtype)[()])
-        value = lax.min(value, lax.broadcast(limit, value.shape))  # might overflow
-    value = convert(value, np.dtype(np.int64 if value.dtype == np.int64 else np.int32))
-    return wrapped(value, size) if wrap and not is_unsigned else value
+        value = lax.min(value, as_value(np.asarray(size, value.dtype)[()]))  # might overflow
+    if size > dtypes.iinfo(value.dtype).max:  # to which the size is added
+        value = convert(value, signed)
+    return convert(wrapped(value, size) if wrap and not is_unsigned else value, signed)
 
 
 def shared_dtype(columns: Sequence[Any]) -> np.dtype:

@@ -101,11 +101,8 @@ def wrapped(i: Array, size: int) -> Array:
     """Indices with negative ones counted from the end."""
     if not dtypes.issubdtype(i.dtype, np.signedinteger):
         return i
-
-    def filled(n: int) -> Array:
-        return repeated(np.asarray(n).astype(i.dtype), i.aval.strip_weak_type())
-
-    return select_n_p.bind(lt_p.bind(i, filled(0)), i, add_p.bind(i, filled(size)))
+    zero, count = (core.as_value(np.asarray(n).astype(i.dtype)[()]) for n in (0, size))
+    return select_n_p.bind(lt_p.bind(i, zero), i, add_p.bind(i, count))
 
 
 # ── dynamic_slice ────────────────────────────────────────────────────────────────────────────

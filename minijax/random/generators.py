@@ -38,9 +38,9 @@ class Generator(NamedTuple):
 class PRNGSpec:
     """A user's generator: its names and its functions."""
 
-    def __init__(self, name: str, tag: str, words: int, functions: Generator):
+    def __init__(self, name: str, tag: str, key_shape: Shape, functions: Generator):
         self.name, self.tag, self.functions = name, tag, functions
-        self.key_type = dtypes.KeyType(self, tag, words)
+        self.key_type = dtypes.KeyType(self, tag, *key_shape)
 
     def __str__(self) -> str:
         return self.tag
@@ -52,6 +52,17 @@ class PRNGSpec:
 def functions(dtype: dtypes.KeyType) -> Generator | None:
     """The functions of the generator of a key dtype; None for Threefry, which has primitives."""
     return getattr(dtype.impl, "functions", None) or _BY_NAME.get(str(dtype.impl))
+
+
+def wrapped(words: Array, impl: dtypes.KeyType) -> Array:
+    """Keys of words in the shape of their generator."""
+    shape = words.shape[:words.ndim - len(impl.key_shape)] + impl.shape
+    return random_wrap_p.bind(reshape(words, shape), impl=impl)
+
+
+def unwrapped(keys: Array) -> Array:
+    """The words of keys in the shape of their generator."""
+    return reshape(random_unwrap_p.bind(keys), keys.shape + keys.dtype.key_shape)
 
 
 # ── rbg: XLA's generator draws, Threefry derives keys from both halves of a key ──────────────

@@ -13,11 +13,12 @@ import numpy as np
 from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
 from minijax.random import generators
+from minijax.random.generators import unwrapped, wrapped
 from minijax.transforms.jit import jit
 from minijax.primitives.axes import refuse
 from minijax.primitives.convert import converted
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
-                                     random_seed_p, random_split_p, random_unwrap_p, random_wrap_p)
+                                     random_seed_p, random_split_p)
 
 LEGACY_KEY = (
     "Legacy uint32 key array passed as key to jax.random function. Please create keys using "
@@ -107,7 +108,7 @@ def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
     if offset:
         value = value + np.asarray(offset).astype(value.dtype)
     if custom := generators.functions(impl):
-        return random_wrap_p.bind(custom.seed(value), impl=impl)
+        return wrapped(custom.seed(value), impl)
     return random_seed_p.bind(value, impl=impl)
 
 
@@ -128,17 +129,18 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     Array([0, 3], dtype=uint32)
     """
     impl, words = _chosen(impl, dtype), key_bits_array
+    shape = impl.key_shape
     problem = "JAX encountered invalid PRNG key data: expected key_data"
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
         raise errors.with_cure(
             TypeError(f"{problem} to have ndim, shape, and dtype attributes. Got {words}"),
             "To make a key from a seed, call jax.random.key(0).")
     refuse((words.ndim < 1, f"{problem}.ndim >= 1; got ndim={words.ndim}"),
-           (tuple(words.shape[-1:]) != impl.shape, f"{problem}.shape to end with {impl.shape}; got "
+           (tuple(words.shape[-len(shape):]) != shape, f"{problem}.shape to end with {shape}; got "
             f"shape={words.shape} for impl={impl.tag}"),
            (words.dtype not in (np.uint32, dtypes.float0), f"{problem}.dtype = uint32; got "
             f"dtype={words.dtype}"))
-    return random_wrap_p.bind(words, impl=impl)
+    return wrapped(words, impl)
 
 
 # ── Keys as arguments and as results ─────────────────────────────────────────────────────────
@@ -173,7 +175,7 @@ def _from_raw_words(key: Any) -> Array:
 def in_form_of(keys: Array, like: Any) -> Array:
     """Keys in the form of another key: typed, or raw words."""
     typed = is_typed(like) or config.enable_custom_prng.value
-    return keys if typed else random_unwrap_p.bind(keys)
+    return keys if typed else unwrapped(keys)
 
 
 @functools.partial(jit, static_argnames=("primitive", "params"))
@@ -188,8 +190,8 @@ def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
     """
     custom = getattr(generators.functions(key.dtype), primitive.name, None)
     if custom is not None:
-        out = custom(random_unwrap_p.bind(key), *args, *params.values())
-        return out if primitive is random_bits_p else random_wrap_p.bind(out, impl=key.dtype)
+        out = custom(unwrapped(key), *args, *params.values())
+        return out if primitive is random_bits_p else wrapped(out, key.dtype)
     args = (key, *args)
     if isinstance(core.current_trace.get(), core.EvalTrace):
         return _compiled(*args, primitive=primitive, params=tuple(params.items()))
@@ -258,7 +260,7 @@ def key_data(keys: Any) -> Array:
     >>> key_data(key(3))
     Array([0, 3], dtype=uint32)
     """
-    return random_unwrap_p.bind(check_key("key_data", keys, allow_batched=True))
+    return unwrapped(check_key("key_data", keys, allow_batched=True))
 
 
 def key_impl(keys: Any) -> str:
