@@ -298,6 +298,23 @@ def test_a_traced_place_becomes_a_dynamic_slice():
     assert jaxpr.eqns[-2].primitive is lax.dynamic_slice_p
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16"])
+def test_arrays_of_indices_become_places_by_the_equations_of_jax(dtype):
+    indices = np.array([2, 0]).astype(dtype)
+    ours, theirs = ([(eqn.primitive.name, eqn.outvars[0].aval.shape, eqn.outvars[0].aval.dtype)
+                     for eqn in lib.make_jaxpr(lambda x, i: x[i])(X, indices).jaxpr.eqns]
+                    for lib in (minijax, jax))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("size", [127, 128, 300])
+def test_an_axis_longer_than_the_indices_can_count_is_counted_from_its_end(size):
+    x, indices = np.arange(size), np.array([-1, -128 + (size < 128), 5], np.int8)
+    for f in (rewriting_take, minijax.jit(rewriting_take)):
+        np.testing.assert_array_equal(f(minijax.numpy.asarray(x), minijax.numpy.asarray(indices)),
+                                      x[indices])
+
+
 def test_parsing_gives_every_axis_its_entry():
     entries = parse((None, 1, ..., True), (2, 3, 4))
     assert [entry.kind for entry in entries] == [
