@@ -258,9 +258,10 @@ def signed_indices(entry: Entry, wrap: bool) -> Any:
         return np.clip(indices, -1, size).astype(np.int32)
     is_unsigned = dtypes.issubdtype(value.dtype, np.unsignedinteger)
     signed = np.dtype(np.int64 if value.dtype == np.int64 else np.int32)
-    if is_unsigned and value.dtype.itemsize >= 4:
+    is_narrow = value.dtype.itemsize < 4
+    if is_unsigned and not is_narrow:
         value = lax.min(value, as_value(np.asarray(size, value.dtype)[()]))  # might overflow
-    if size > dtypes.iinfo(value.dtype).max:  # to which the size is added
+    if not is_narrow or size > dtypes.iinfo(value.dtype).max:  # to which the size is added
         value = convert(value, signed)
     return convert(wrapped(value, size) if wrap and not is_unsigned else value, signed)
 

@@ -299,12 +299,12 @@ def test_a_traced_place_becomes_a_dynamic_slice():
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16"])
-def test_arrays_of_indices_become_places_by_the_equations_of_jax(dtype):
-    indices = np.array([2, 0]).astype(dtype)
-    ours, theirs = ([(eqn.primitive.name, eqn.outvars[0].aval.shape, eqn.outvars[0].aval.dtype)
-                     for eqn in lib.make_jaxpr(lambda x, i: x[i])(X, indices).jaxpr.eqns]
-                    for lib in (minijax, jax))
-    assert ours == theirs
+def test_indices_become_places_by_the_equations_of_jax(dtype):
+    for indices in (np.array([2, 0]).astype(dtype), 2):
+        jaxprs = (lib.make_jaxpr(lambda x, i: x[i])(X[0], indices).jaxpr for lib in (minijax, jax))
+        ours, theirs = (sorted((eqn.primitive.name, eqn.outvars[0].aval.shape)
+                               for eqn in jaxpr.eqns) for jaxpr in jaxprs)
+        assert ours == theirs
 
 
 @pytest.mark.parametrize("size", [127, 128, 300])
