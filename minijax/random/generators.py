@@ -54,17 +54,6 @@ def functions(dtype: dtypes.KeyType) -> Generator | None:
     return getattr(dtype.impl, "functions", None) or _BY_NAME.get(str(dtype.impl))
 
 
-def wrapped(words: Array, impl: dtypes.KeyType) -> Array:
-    """Keys of words in the shape of their generator."""
-    shape = words.shape[:words.ndim - len(impl.key_shape)] + impl.shape
-    return random_wrap_p.bind(reshape(words, shape), impl=impl)
-
-
-def unwrapped(keys: Array) -> Array:
-    """The words of keys in the shape of their generator."""
-    return reshape(random_unwrap_p.bind(keys), keys.shape + keys.dtype.key_shape)
-
-
 # ── rbg: XLA's generator draws, Threefry derives keys from both halves of a key ──────────────
 
 def _halves(words: Array) -> Array:

@@ -13,12 +13,12 @@ import numpy as np
 from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
 from minijax.random import generators
-from minijax.random.generators import unwrapped, wrapped
 from minijax.transforms.jit import jit
 from minijax.primitives.axes import refuse
 from minijax.primitives.convert import converted
+from minijax.primitives.shape import reshape
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
-                                     random_seed_p, random_split_p)
+                                     random_seed_p, random_split_p, random_unwrap_p, random_wrap_p)
 
 LEGACY_KEY = (
     "Legacy uint32 key array passed as key to jax.random function. Please create keys using "
@@ -56,6 +56,19 @@ def _chosen(impl: Any, dtype: Any) -> dtypes.KeyType:
 def is_typed(x: Any) -> bool:
     """Whether `x` is an array of typed keys."""
     return isinstance(x, Array) and core.has_key_dtype(x.aval)
+
+
+# ── Words: in a primitive, and in memory, those of a key form a vector ────────────────────────
+
+def wrapped(words: Array, impl: dtypes.KeyType) -> Array:
+    """Keys of words in the shape of their generator."""
+    shape = words.shape[:words.ndim - len(impl.key_shape)] + impl.shape
+    return random_wrap_p.bind(reshape(words, shape), impl=impl)
+
+
+def unwrapped(keys: Array) -> Array:
+    """The words of keys in the shape of their generator."""
+    return reshape(random_unwrap_p.bind(keys), keys.shape + keys.dtype.key_shape)
 
 
 # ── Making keys ──────────────────────────────────────────────────────────────────────────────

@@ -68,6 +68,13 @@ def with_reasons(name: str, ours: Outcomes) -> Outcomes:
     return {case: explained(case, outcome) for case, outcome in ours.items()}
 
 
+def stale(name: str, ours: Outcomes) -> list[str]:
+    """The patterns of `reasons.toml` for a file that no case of it needs any longer."""
+    failed = [case for case, (outcome, _) in ours.items() if outcome == "failed"]
+    return [x for each in reasons() if each["file"] == name for x in each["cases"]
+            if not fnmatch.filter(failed, x)]
+
+
 def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[list[str], Outcomes]:
     """A row of the table, and the cases that count."""
     counted = {case: x for case, x in ours.items()
@@ -152,6 +159,8 @@ def main() -> None:
         theirs = (outcomes(arguments.checkout, name, "jax", options, False)
                   if arguments.beside_jax else None)
         ours = outcomes(arguments.checkout, name, "minijax", options, arguments.v)
+        if not arguments.k and (patterns := stale(name, ours)):
+            print(f"  no case fails any longer: {', '.join(patterns)}")
         texts = told(name, with_reasons(name, ours), theirs, arguments.report)
         if arguments.table:
             written([texts])
