@@ -293,6 +293,16 @@ def test_a_slice_prints_as_in_jax(size, step):
         assert ours.split() == theirs.split()
 
 
+@pytest.mark.parametrize("shape", [(), (2,), (2, 1)])
+def test_places_are_compared_with_numbers_as_in_jax(shape):
+    places, equations = np.ones(shape, np.int32), []
+    for lib in (minijax, jax):
+        jaxpr = lib.make_jaxpr(lambda x, i: x[i])(X, places).jaxpr
+        equations.append([(eqn.primitive.name, *(v.aval.shape for v in (*eqn.invars, *eqn.outvars)))
+                          for eqn in jaxpr.eqns[:3]])
+    assert equations[0] == equations[1]
+
+
 def test_a_traced_place_becomes_a_dynamic_slice():
     jaxpr = minijax.make_jaxpr(lambda x, i: rewriting_take(x, (i, slice(1, 3))))(X, 1).jaxpr
     assert jaxpr.eqns[-2].primitive is lax.dynamic_slice_p
