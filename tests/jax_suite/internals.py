@@ -199,6 +199,12 @@ config._read = read  # type: ignore[attr-defined]
 config.Flag.get_global = lambda flag: config._shared[flag.name]  # type: ignore[attr-defined]
 
 
+def jax_type(dtype: Any, weak_type: bool) -> Any:
+    """A place in the lattice of promotion: a dtype, or the type of Python's numbers of its kind."""
+    kinds = {int: np.integer, float: np.floating, complex: np.complexfloating} if weak_type else {}
+    return next((x for x, kind in kinds.items() if dtypes.issubdtype(dtype, kind)), dtype)
+
+
 def curry(f: Any) -> Any:
     """A function that takes its first arguments alone, and returns one of the others."""
     return functools.partial(functools.partial, f)
@@ -253,6 +259,10 @@ INTERNALS: dict[str, Any] = {
     "xla_bridge.num_cpu_devices": config.num_cpu_devices,
     **{f"dtypes.{name}": getattr(ml_dtypes, name) for name in dir(ml_dtypes) if name[-1].isdigit()
        or name.endswith(("fn", "fnu", "fnuz"))},
+    "dtypes._jax_type": jax_type, "dtypes.isdtype": jnp.isdtype, "dtypes.bool_": np.bool_,
+    "dtypes._dtype_and_weaktype": lambda x: (
+        dtypes.dtype(x), dtypes.is_weakly_typed(x(0) if isinstance(x, type) else x)),
+    "dtypes.check_and_canonicalize_user_dtype": lambda x: dtypes.check_user_dtype_supported(x, ""),
     "dtypes._jax_types": [dtypes.BOOL, *dtypes.NUMERIC],
     "dtypes._weak_types": [int, float, complex],
     "dtypes._intn_dtypes": [np.dtype(x) for x in ("int2", "int4", "uint2", "uint4")],
