@@ -108,12 +108,13 @@ class KeyType:
     (key<fry>, (2,))
     """
 
-    type, base_dtype = prng_key, np.dtype("uint32")
-    kind = "V"  # opaque, as NumPy's void is: no arithmetic, no promotion
+    # The kind is opaque, as NumPy's void is: no arithmetic, no promotion.
+    type, base_dtype, kind = prng_key, np.dtype("uint32"), "V"
 
-    def __init__(self, impl: Any, tag: str, words: int) -> None:
-        self.impl, self.tag, self.name, self.shape = impl, tag, f"key<{tag}>", (words,)
-        self.itemsize = words * self.base_dtype.itemsize
+    def __init__(self, impl: Any, tag: str, *key_shape: int) -> None:
+        self.impl, self.tag, self.name, self.key_shape = impl, tag, f"key<{tag}>", key_shape
+        self.shape = (int(np.prod(key_shape)),)  # in memory the words form a vector
+        self.itemsize = self.shape[0] * self.base_dtype.itemsize
 
     def __repr__(self) -> str:
         return self.name

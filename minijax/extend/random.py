@@ -26,15 +26,12 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
     """A generator for `random.key`, of functions on a key's words.
 
     Args:
-      key_shape: of the words of a key, which are uint32: ``(n,)``.
+      key_shape: of the words of a key, which are uint32.
       seed: from an integer to a key's words.
       split: from a key's words and a shape to the words of keys of that shape.
       random_bits: from a key's words, a number of bits and a shape to unsigned integers.
       fold_in: from a key's words and a uint32 to a key's words.
       name, tag: what it is called, and in types: ``key<tag>``.
-
-    Raises:
-      ValueError: for a key shape of another rank.
 
     >>> from minijax import random
     >>> counts = define_prng_impl(
@@ -45,10 +42,7 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
     >>> random.bits(random.key(3, impl=counts), (2,))
     Array([3, 3], dtype=uint32)
     """
-    if len(key_shape) != 1:
-        raise ValueError("the words of a key must form a vector, but key_shape is "
-                         f"{key_shape}; reshape them in the functions")
-    return PRNGSpec(name, tag, key_shape[0], Generator(seed, split, random_bits, fold_in))
+    return PRNGSpec(name, tag, key_shape, Generator(seed, split, random_bits, fold_in))
 
 
 def random_seed(seeds: Any, impl: Any) -> Array:

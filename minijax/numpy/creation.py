@@ -25,7 +25,7 @@ from minijax.numpy.arguments import (
     shape_of_argument, static_index, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import copy_p, filling
-from minijax.primitives.keys import keys_of
+from minijax.primitives.keys import random_wrap_p
 from minijax.tree_util import tree_map
 
 
@@ -241,7 +241,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, *, device: Any = 
 def _element(value: Any, dtype: Any, weak_type: bool) -> Any:
     """The element of a constant array; a number stands for all words of a key."""
     if isinstance(dtype, dtypes.KeyType) and dtypes.dtype(value) != dtype:
-        return keys_of((), value, dtype)
+        return random_wrap_p.bind(lax.full(dtype.shape, value, np.uint32), impl=dtype)
     return value if dtypes.is_key(dtype) else filling(value, dtype, weak_type)
 
 

@@ -33,7 +33,8 @@ def array_repr(x: ArrayImpl) -> str:
 
 def key_text(x: ArrayImpl) -> str:
     """The text of keys: their dtype, and their words."""
-    return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{x._buffer}"
+    words = x._buffer.reshape(x.shape + x.dtype.key_shape)
+    return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{words}"
 
 
 def array_str(x: ArrayImpl) -> str:

@@ -65,6 +65,8 @@ def parse(index: Any, shape: Sequence[int]) -> list[Entry]:
         count = rest if item is Ellipsis else count
         for k, (kind, value) in enumerate(_meanings(item, shape[axis:axis + count], position)):
             at, size = (axis + k, shape[axis + k]) if count else (None, 1)
+            if size == 0 and kind in ("integer", "array") and np.ndim(value) == 0:
+                raise IndexError(f"index is out of bounds for axis {at} with size 0")
             entries.append(Entry(kind, value, at, size, position))
         axis += count
     return entries
@@ -230,12 +232,6 @@ def _meaning(item: Any) -> tuple[str, Any]:
 
 # ── Indices along one axis ───────────────────────────────────────────────────────────────────
 
-def check_not_empty(entry: Entry) -> None:
-    """Refuse an integer index of an axis of size zero."""
-    if entry.size == 0:
-        raise IndexError(f"index is out of bounds for axis {entry.axis} with size 0")
-
-
 def ascending(steps: range) -> range:
     """The same indices in ascending order, with the bounds that JAX's jaxprs have."""
     start, stop = steps.start, steps.stop
@@ -256,10 +252,13 @@ def signed_indices(entry: Entry, wrap: bool) -> Any:
         indices = np.where(wrap & (indices < 0), indices + size, indices)
         return np.clip(indices, -1, size).astype(np.int32)
     is_unsigned = dtypes.issubdtype(value.dtype, np.unsignedinteger)
-    if is_unsigned and value.dtype.itemsize >= 4:
+    signed = np.dtype(np.int64 if value.dtype == np.int64 else np.int32)
+    is_narrow = value.dtype.itemsize < 4
+    if is_unsigned and not is_narrow:
         value = lax.min(value, as_value(np.asarray(size, value.dtype)[()]))  # might overflow
-    value = convert(value, np.dtype(np.int64 if value.dtype == np.int64 else np.int32))
-    return wrapped(value, size) if wrap and not is_unsigned else value
+    if not is_narrow or size > dtypes.iinfo(value.dtype).max:  # to which the size is added
+        value = convert(value, signed)
+    return convert(wrapped(value, size) if wrap and not is_unsigned else value, signed)
 
 
 def shared_dtype(columns: Sequence[Any]) -> np.dtype:
@@ -304,10 +303,7 @@ def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
                 start + value.stride * np.arange(len(value), dtype=start.dtype),
                 [batch.index((len(value), entry))])
         else:
-            rank = np.ndim(value)
-            if rank == 0:
-                check_not_empty(entry)
-            columns[axis] = signed_indices(entry, wrap), together[len(together) - rank:]
+            columns[axis] = signed_indices(entry, wrap), together[len(together) - np.ndim(value):]
     operand = [entry for entry in entries if entry.axis is not None]
     return Plan(
         _table([*columns.values()], tuple(n for n, _ in batch)),

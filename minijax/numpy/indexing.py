@@ -17,8 +17,8 @@ from minijax.core import Array, as_value
 from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
-from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_plan, parse,
-                                      shared_dtype, signed_indices)
+from minijax.numpy.index_plan import (Entry, ascending, make_plan, parse, shared_dtype,
+                                      signed_indices)
 from minijax.numpy.vectorization import vectorize
 from minijax.primitives.gather_scatter import gather_params
 from minijax.transforms.prepared import prepared
@@ -46,7 +46,6 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
         if kind == "window":
             dynamic[axis], value = (signed_indices(entry, wrap), len(value)), range(size)
         elif kind != "slice":
-            check_not_empty(entry)
             squeezed.append(axis)
             if kind == "array":
                 dynamic[axis], value = (signed_indices(entry, wrap), 1), range(size)

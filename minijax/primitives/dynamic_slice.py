@@ -100,8 +100,8 @@ def wrapped(i: Array, size: int) -> Array:
     """Indices with negative ones counted from the end."""
     if not dtypes.issubdtype(i.dtype, np.signedinteger):
         return i
-    zero, n = (core.as_value(np.asarray(n).astype(i.dtype)[()]) for n in (0, size))
-    return select_n_p.bind(lt_p.bind(i, zero), i, add_p.bind(i, n))
+    zero, count = (core.as_value(np.asarray(n).astype(i.dtype)[()]) for n in (0, size))
+    return select_n_p.bind(lt_p.bind(i, zero), i, add_p.bind(i, count))
 
 
 # ── dynamic_slice ────────────────────────────────────────────────────────────────────────────

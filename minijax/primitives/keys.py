@@ -182,11 +182,6 @@ random_wrap_p = key_operation(
     examples=table("impl", *((_example_words(*shape), THREEFRY) for shape in [(), (3,), (0,)])))
 
 
-def keys_of(shape: Shape, words: int, dtype: dtypes.KeyType) -> Array:
-    """Keys of a dtype, whose words are all that number."""
-    return random_wrap_p.bind(convert.full((*shape, *dtype.shape), words, np.uint32), impl=dtype)
-
-
 random_unwrap_p = key_operation(
     "random_unwrap",
     program=lambda words: words,

@@ -38,9 +38,9 @@ class Generator(NamedTuple):
 class PRNGSpec:
     """A user's generator: its names and its functions."""
 
-    def __init__(self, name: str, tag: str, words: int, functions: Generator):
+    def __init__(self, name: str, tag: str, key_shape: Shape, functions: Generator):
         self.name, self.tag, self.functions = name, tag, functions
-        self.key_type = dtypes.KeyType(self, tag, words)
+        self.key_type = dtypes.KeyType(self, tag, *key_shape)
 
     def __str__(self) -> str:
         return self.tag

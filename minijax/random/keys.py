@@ -15,6 +15,7 @@ from minijax.core import Array, Primitive, refuse
 from minijax.random import generators
 from minijax.transforms.jit import jit
 from minijax.primitives.convert import converted
+from minijax.primitives.shape import reshape
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
                                      random_seed_p, random_split_p, random_unwrap_p, random_wrap_p)
 
@@ -54,6 +55,19 @@ def _chosen(impl: Any, dtype: Any) -> dtypes.KeyType:
 def is_typed(x: Any) -> bool:
     """Whether `x` is an array of typed keys."""
     return isinstance(x, Array) and core.has_key_dtype(x.aval)
+
+
+# ── Words: in a primitive, and in memory, those of a key form a vector ────────────────────────
+
+def wrapped(words: Array, impl: dtypes.KeyType) -> Array:
+    """Keys of words in the shape of their generator."""
+    shape = words.shape[:words.ndim - len(impl.key_shape)] + impl.shape
+    return random_wrap_p.bind(reshape(words, shape), impl=impl)
+
+
+def unwrapped(keys: Array) -> Array:
+    """The words of keys in the shape of their generator."""
+    return reshape(random_unwrap_p.bind(keys), keys.shape + keys.dtype.key_shape)
 
 
 # ── Making keys ──────────────────────────────────────────────────────────────────────────────
@@ -106,7 +120,7 @@ def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
     if offset:
         value = value + np.asarray(offset).astype(value.dtype)
     if custom := generators.functions(impl):
-        return random_wrap_p.bind(custom.seed(value), impl=impl)
+        return wrapped(custom.seed(value), impl)
     return random_seed_p.bind(value, impl=impl)
 
 
@@ -127,17 +141,18 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     Array([0, 3], dtype=uint32)
     """
     impl, words = _chosen(impl, dtype), key_bits_array
+    shape = impl.key_shape
     problem = "JAX encountered invalid PRNG key data: expected key_data"
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
         raise errors.with_cure(
             TypeError(f"{problem} to have ndim, shape, and dtype attributes. Got {words}"),
             "To make a key from a seed, call jax.random.key(0).")
     refuse((words.ndim < 1, f"{problem}.ndim >= 1; got ndim={words.ndim}"),
-           (tuple(words.shape[-1:]) != impl.shape, f"{problem}.shape to end with {impl.shape}; got "
+           (tuple(words.shape[-len(shape):]) != shape, f"{problem}.shape to end with {shape}; got "
             f"shape={words.shape} for impl={impl.tag}"),
            (words.dtype not in (np.uint32, dtypes.float0), f"{problem}.dtype = uint32; got "
             f"dtype={words.dtype}"))
-    return random_wrap_p.bind(words, impl=impl)
+    return wrapped(words, impl)
 
 
 # ── Keys as arguments and as results ─────────────────────────────────────────────────────────
@@ -172,7 +187,7 @@ def _from_raw_words(key: Any) -> Array:
 def in_form_of(keys: Array, like: Any) -> Array:
     """Keys in the form of another key: typed, or raw words."""
     typed = is_typed(like) or config.enable_custom_prng.value
-    return keys if typed else random_unwrap_p.bind(keys)
+    return keys if typed else unwrapped(keys)
 
 
 @functools.partial(jit, static_argnames=("primitive", "params"))
@@ -187,8 +202,8 @@ def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
     """
     custom = getattr(generators.functions(key.dtype), primitive.name, None)
     if custom is not None:
-        out = custom(random_unwrap_p.bind(key), *args, *params.values())
-        return out if primitive is random_bits_p else random_wrap_p.bind(out, impl=key.dtype)
+        out = custom(unwrapped(key), *args, *params.values())
+        return out if primitive is random_bits_p else wrapped(out, key.dtype)
     args = (key, *args)
     if isinstance(core.current_trace.get(), core.EvalTrace):
         return _compiled(*args, primitive=primitive, params=tuple(params.items()))
@@ -253,7 +268,7 @@ def key_data(keys: Any) -> Array:
     >>> key_data(key(3))
     Array([0, 3], dtype=uint32)
     """
-    return random_unwrap_p.bind(check_key("key_data", keys, allow_batched=True))
+    return unwrapped(check_key("key_data", keys, allow_batched=True))
 
 
 def key_impl(keys: Any) -> str:

@@ -23,22 +23,23 @@ def outcome(f):
         return f"{type(error).__name__}: {error}"
 
 
-def generator(lib):
-    """A generator whose words are easy to follow: three of them, each a multiple."""
-    jnp = lib.numpy
+def generator(lib, key_shape):
+    """A generator whose words are easy to follow: three or more, each a multiple."""
+    jnp, words = lib.numpy, int(np.prod(key_shape))
     return extend(lib, "random").define_prng_impl(
-        key_shape=(3,), name="counting", tag="count",
-        seed=lambda seed: seed.astype(np.uint32) * np.arange(1, 4, dtype=np.uint32),
-        split=lambda key, shape: key + jnp.arange(np.prod(shape) * 3, dtype=np.uint32).reshape(
-            *shape, 3),
+        key_shape=key_shape, name="counting", tag="count",
+        seed=lambda seed: seed.astype(np.uint32) * np.arange(
+            1, words + 1, dtype=np.uint32).reshape(key_shape),
+        split=lambda key, shape: key + jnp.arange(
+            np.prod(shape) * words, dtype=np.uint32).reshape(*shape, *key_shape),
         random_bits=lambda key, width, shape: (
             key.sum() * np.uint32(2654435761) + jnp.arange(np.prod(shape), dtype=np.uint32)
             * np.uint32(40503) << 7).astype(f"uint{width}").reshape(shape),
         fold_in=lambda key, data: key * 3 + data)
 
 
-def drawn(lib):
-    random, impl = lib.random, generator(lib)
+def drawn(lib, key_shape):
+    random, impl = lib.random, generator(lib, key_shape)
     yield str(impl), repr(impl)
     key = random.key(5, impl=impl)
     yield str(key.dtype), str(key), str(random.key_impl(key))
@@ -53,23 +54,21 @@ def drawn(lib):
     yield random.permutation(key, 7)
     yield lib.lax.scan(lambda key, _: (random.fold_in(key, 1), random.bits(key)), key, None, 3)[1]
     yield random.key_data(lib.numpy.stack([key, key])[1])
+    yield random.key_data(random.wrap_key_data(np.ones((4, *key_shape), np.uint32), impl=impl))
+    for shape in [(), (2,), (*key_shape[:-1], 7)]:
+        yield outcome(lambda shape=shape: random.wrap_key_data(
+            np.ones(shape, np.uint32), impl=impl)).partition(" for impl")[0]
     yield outcome(lambda: key + 1).partition(":")[0]
 
 
-def test_a_generator_of_ones_own_draws_what_it_draws_in_jax():
-    for mine, theirs in zip(drawn(minijax), drawn(jax), strict=True):
+@pytest.mark.parametrize("key_shape", [(3,), (2, 2), (2, 1, 3)])
+def test_a_generator_of_ones_own_draws_what_it_draws_in_jax(key_shape):
+    for mine, theirs in zip(drawn(minijax, key_shape), drawn(jax, key_shape), strict=True):
         if isinstance(mine, tuple | str):
             assert mine == theirs
         else:
             assert mine.dtype == theirs.dtype
             np.testing.assert_allclose(mine, theirs, 3e-7)
-
-
-def test_words_that_stand_in_no_row_are_refused():
-    f = abs
-    with pytest.raises(ValueError, match="must form a vector"):
-        extend(minijax, "random").define_prng_impl(key_shape=(2, 2), seed=f, split=f,
-                                                   random_bits=f, fold_in=f)
 
 
 def test_threefry_by_name_and_word_by_word():

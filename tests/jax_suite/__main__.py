@@ -68,6 +68,13 @@ def with_reasons(name: str, ours: Outcomes) -> Outcomes:
     return {case: explained(case, outcome) for case, outcome in ours.items()}
 
 
+def stale(name: str, ours: Outcomes) -> list[str]:
+    """The patterns of `reasons.toml` for a file that no case of it needs any longer."""
+    failed = [case for case, (outcome, _) in ours.items() if outcome == "failed"]
+    return [x for each in reasons() if each["file"] == name for x in each["cases"]
+            if not fnmatch.filter(failed, x)]
+
+
 def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[list[str], Outcomes]:
     """A row of the table, and the cases that count."""
     counted = {case: x for case, x in ours.items()
@@ -76,9 +83,21 @@ def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[list[str], 
               if x[0] == "passed" and case not in counted]
     counted |= dict.fromkeys(absent, ("failed", "the case is not there, or skipped"))
     number = Counter(outcome for outcome, _ in counted.values())
-    judged = number["passed"] + number["failed"]
-    share = f"{number['passed'] / judged:.1%}" if judged else "-"
-    return [name, *(str(number[x]) for x in ("passed", "failed", "internals")), share], counted
+    return cells(name, *(number[x] for x in ("passed", "failed", "internals"))), counted
+
+
+def cells(name: str, passed: int, failed: int, internals: int) -> list[str]:
+    """A row of the table; the share is that of the passed among the cases without internals."""
+    judged = passed + failed
+    share = f"{passed / judged:.1%}" if judged else "-"
+    return [name, str(passed), str(failed), str(internals), share]
+
+
+def with_total(rows: dict[str, list[str]]) -> list[list[str]]:
+    """The rows in the order of their names, and a last one of their sums."""
+    ordered = [rows[name] for name in sorted(rows)]
+    sums = [sum(int(row[column]) for row in ordered) for column in (1, 2, 3)]
+    return [*ordered, cells(f"all {len(ordered)} files", *sums)]
 
 
 COLUMNS = "{:28}{:>8}{:>8}{:>11}{:>9}"
@@ -87,28 +106,33 @@ HEAD = COLUMNS.format("file", "passed", "failed", "internals", "passed")
 
 def told(name: str, ours: Outcomes, theirs: Outcomes | None, report: Path | None) -> list[str]:
     """The row of a file, which is printed; what did not pass is added to the report."""
-    cells, counted = row(name, ours, theirs)
-    print(COLUMNS.format(*cells), flush=True)
+    texts, counted = row(name, ours, theirs)
+    print(COLUMNS.format(*texts), flush=True)
     if report:
         with report.open("a") as file:
             for case, (outcome, text) in sorted(counted.items(), key=lambda x: (x[1], x[0])):
                 if outcome != "passed":
                     file.write(f"{name}\t{outcome}\t{case}\t{' '.join(text.split())[:300]}\n")
-    return cells
+    return texts
+
+
+def known_rows() -> list[list[str]]:
+    """The rows of `results.md`, the last one of sums among them."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in rows if len(row) == 5 and row[1].isdigit()]
 
 
 def written(rows: list[list[str]]) -> None:
     """Write rows of the table, and the reasons, to `results.md`; other rows stay."""
-    known = {row[0]: row for line in RESULTS.read_text().splitlines() if RESULTS.exists()
-             for row in [[cell.strip() for cell in line.strip("|").split("|")]]
-             if len(row) == 5 and row[1].isdigit()} if RESULTS.exists() else {}
-    known |= {row[0]: row for row in rows}
+    known = {row[0]: row for row in [*known_rows()[:-1], *rows]}
     lines = ["# JAX's own tests on minijax", "",
              "`python -m tests.jax_suite --table --checkout FOLDER FILE…` writes these rows: of",
              "the cases of each of JAX's test files, how many pass, fail, and use something inside",
-             "of JAX; the share is that of the first among the first two.", "",
+             "of JAX; the share is that of the first among the first two.  Cases that JAX itself",
+             "skips are left out.", "",
              "| file | passed | failed | internals | share |", "|---|---:|---:|---:|---:|",
-             *(f"| {' | '.join(known[name])} |" for name in sorted(known)), "",
+             *(f"| {' | '.join(row)} |" for row in with_total(known)), "",
              "## What fails, and why", ""]
     for each in reasons():
         if "why" in each:
@@ -135,9 +159,11 @@ def main() -> None:
         theirs = (outcomes(arguments.checkout, name, "jax", options, False)
                   if arguments.beside_jax else None)
         ours = outcomes(arguments.checkout, name, "minijax", options, arguments.v)
-        cells = told(name, with_reasons(name, ours), theirs, arguments.report)
+        if not arguments.k and (patterns := stale(name, ours)):
+            print(f"  no case fails any longer: {', '.join(patterns)}")
+        texts = told(name, with_reasons(name, ours), theirs, arguments.report)
         if arguments.table:
-            written([cells])
+            written([texts])
 
 
 if __name__ == "__main__":

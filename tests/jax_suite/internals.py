@@ -17,7 +17,7 @@ import numpy as np
 from minijax import (config, core, dtypes, effects_barrier, lax, numpy as jnp,
                      make_array_from_single_device_arrays, random)
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.extend import backend
+from minijax.extend import backend, random as generators
 from minijax.placement import named_sharding
 from minijax.primitives import convert
 from minijax.primitives.keys import random_unwrap_p
@@ -169,7 +169,6 @@ class PRNGKeyArray(metaclass=AnyKeys):
 # What JAX's tests ask of arrays of keys: the generator, which is their dtype, and their words.
 core.ArrayImpl._impl = property(lambda x: x.dtype)  # type: ignore[attr-defined]
 core.ArrayImpl._base_array = property(random.key_data)  # type: ignore[attr-defined]
-dtypes.KeyType.key_shape = property(lambda x: x.shape)  # type: ignore[attr-defined]
 
 # What JAX's tests ask of arrays: the values of a live one, and of a deleted one nothing.
 for _name, _get in {
@@ -177,6 +176,14 @@ for _name, _get in {
         "_check_if_deleted": lambda x: lambda: np.asarray(x),
         "_fully_replicated_shard": lambda x: lambda: x.addressable_data(0)}.items():
     setattr(core.ArrayImpl, _name, property(_get))
+
+
+def on_words(function: Any, returns_keys: bool = True) -> Any:
+    """A function of Threefry's keys as one of their words."""
+    def of_words(words: Any, *args: Any) -> Any:
+        out = function(random.wrap_key_data(words, impl="threefry2x32"), *args)
+        return random.key_data(out) if returns_keys else out
+    return of_words
 
 
 def first_of(best: Any) -> Any:
@@ -190,6 +197,12 @@ def first_of(best: Any) -> Any:
 
 config._read = read  # type: ignore[attr-defined]
 config.Flag.get_global = lambda flag: config._shared[flag.name]  # type: ignore[attr-defined]
+
+
+def jax_type(dtype: Any, weak_type: bool) -> Any:
+    """A place in the lattice of promotion: a dtype, or the type of Python's numbers of its kind."""
+    kinds = {int: np.integer, float: np.floating, complex: np.complexfloating} if weak_type else {}
+    return next((x for x, kind in kinds.items() if dtypes.issubdtype(dtype, kind)), dtype)
 
 
 def curry(f: Any) -> Any:
@@ -246,6 +259,10 @@ INTERNALS: dict[str, Any] = {
     "xla_bridge.num_cpu_devices": config.num_cpu_devices,
     **{f"dtypes.{name}": getattr(ml_dtypes, name) for name in dir(ml_dtypes) if name[-1].isdigit()
        or name.endswith(("fn", "fnu", "fnuz"))},
+    "dtypes._jax_type": jax_type, "dtypes.isdtype": jnp.isdtype, "dtypes.bool_": np.bool_,
+    "dtypes._dtype_and_weaktype": lambda x: (
+        dtypes.dtype(x), dtypes.is_weakly_typed(x(0) if isinstance(x, type) else x)),
+    "dtypes.check_and_canonicalize_user_dtype": lambda x: dtypes.check_user_dtype_supported(x, ""),
     "dtypes._jax_types": [dtypes.BOOL, *dtypes.NUMERIC],
     "dtypes._weak_types": [int, float, complex],
     "dtypes._intn_dtypes": [np.dtype(x) for x in ("int2", "int4", "uint2", "uint4")],
@@ -253,6 +270,13 @@ INTERNALS: dict[str, Any] = {
         bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),
         complex: np.dtype("complex128")},
     "random.prng.PRNGKeyArray": PRNGKeyArray, "random.prng.KeyTy": dtypes.KeyType,
+    "random.prng.PRNGImpl": generators.define_prng_impl,
+    "random.threefry2x32.threefry_seed": lambda seed: random.key_data(
+        generators.random_seed(seed, "threefry2x32")),
+    "random.threefry2x32.threefry_split": on_words(random.split),
+    "random.threefry2x32.threefry_fold_in": on_words(random.fold_in),
+    "random.threefry2x32.threefry_random_bits": on_words(
+        lambda key, bit_width, shape: random.bits(key, shape, f"uint{bit_width}"), False),
     "random.prng.random_wrap": lambda words, impl: random.wrap_key_data(words, impl=impl),
     "random.prng.random_unwrap": random_unwrap_p.bind,
     "random.prng.random_bits": lambda key, bit_width, shape: random.bits(

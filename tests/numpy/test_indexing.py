@@ -308,6 +308,23 @@ def test_a_traced_place_becomes_a_dynamic_slice():
     assert jaxpr.eqns[-2].primitive is lax.dynamic_slice_p
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16"])
+def test_indices_become_places_by_the_equations_of_jax(dtype):
+    for indices in (np.array([2, 0]).astype(dtype), 2):
+        jaxprs = (lib.make_jaxpr(lambda x, i: x[i])(X[0], indices).jaxpr for lib in (minijax, jax))
+        ours, theirs = (sorted((eqn.primitive.name, eqn.outvars[0].aval.shape)
+                               for eqn in jaxpr.eqns) for jaxpr in jaxprs)
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("size", [127, 128, 300])
+def test_an_axis_longer_than_the_indices_can_count_is_counted_from_its_end(size):
+    x, indices = np.arange(size), np.array([-1, -128 + (size < 128), 5], np.int8)
+    for f in (rewriting_take, minijax.jit(rewriting_take)):
+        np.testing.assert_array_equal(f(minijax.numpy.asarray(x), minijax.numpy.asarray(indices)),
+                                      x[indices])
+
+
 def test_parsing_gives_every_axis_its_entry():
     entries = parse((None, 1, ..., True), (2, 3, 4))
     assert [entry.kind for entry in entries] == [
