@@ -97,24 +97,32 @@ def told(name: str, ours: Outcomes, theirs: Outcomes | None, report: Path | None
     return cells
 
 
-def written(rows: list[list[str]]) -> None:
-    """Write rows of the table, and the reasons, to `results.md`; other rows stay."""
-    known = {row[0]: row for line in RESULTS.read_text().splitlines() if RESULTS.exists()
-             for row in [[cell.strip() for cell in line.strip("|").split("|")]]
-             if len(row) == 5 and row[1].isdigit()} if RESULTS.exists() else {}
-    known |= {row[0]: row for row in rows}
-    lines = ["# JAX's own tests on minijax", "",
-             "`python -m tests.jax_suite --table --checkout FOLDER FILE…` writes these rows: of",
-             "the cases of each of JAX's test files, how many pass, fail, and use something inside",
-             "of JAX; the share is that of the first among the first two.", "",
-             "| file | passed | failed | internals | share |", "|---|---:|---:|---:|---:|",
+HEADING = """# JAX's own tests on minijax
+
+`python -m tests.jax_suite --table --checkout FOLDER FILE…` writes these rows: of
+the cases of each of JAX's test files, how many pass, fail, and use something inside
+of JAX; the share is that of the first among the first two.
+"""
+
+
+def rows_of(results: Path) -> dict[str, list[str]]:
+    """The rows of a table of files, by their names."""
+    lines = results.read_text().splitlines() if results.exists() else []
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: row for row in cells if len(row) == 5 and row[1].isdigit()}
+
+
+def written(rows: list[list[str]], results: Path = RESULTS, heading: str = HEADING) -> None:
+    """Write rows of a table, and the reasons of its suite; other rows stay."""
+    of_libraries = results != RESULTS  # whose files are named with their repositories
+    known = rows_of(results) | {row[0]: row for row in rows}
+    lines = [heading, "| file | passed | failed | internals | share |", "|---|---:|---:|---:|---:|",
              *(f"| {' | '.join(known[name])} |" for name in sorted(known)), "",
-             "## What fails, and why", ""]
-    for each in reasons():
-        if "why" in each:
-            lines.append(f"- {each['file']}: {', '.join(f'`{case}`' for case in each['cases'])}: "
-                         f"{each['why']}.")
-    RESULTS.write_text("\n".join(lines) + "\n")
+             "## What fails, and why", "",
+             *(f"- {each['file']}: {', '.join(f'`{case}`' for case in each['cases'])}: "
+               f"{each['why']}." for each in reasons()
+               if "why" in each and ("/" in each["file"]) == of_libraries)]
+    results.write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:
