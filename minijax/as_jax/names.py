@@ -23,6 +23,7 @@ jax.experimental.colocated_python experimental | func=colocated_python | Orbax
 jax.experimental.colocated_python.serialization as_jax.internals | DeviceList | Orbax
 jax.lib as_jax.internals | __version__=version | Equinox
 jax.experimental as_jax | hijax | Flax
+jax.experimental as_jax.hijax | cur_qdd | Flax
 jax._src experimental | checkify | Flax
 jax._src extend | linear_util | Quax
 jax._src . | public_test_util=test_util | tinygp

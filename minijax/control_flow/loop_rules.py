@@ -425,9 +425,7 @@ class While(Loop):
             return [select_along_batch(which, [old, x]) if axis.size > 1 else x  # one goes on here
                     for old, x in zip(carry, new, strict=True)]
 
-        def any_continues(*args: Any) -> list:
-            return [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
-
+        any_continues = lambda *args: [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
         return (stage(any_continues, condition.in_avals, condition.jaxpr.debug_info),
                 stage(step, avals, self.body.jaxpr.debug_info))
 
