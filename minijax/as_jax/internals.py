@@ -165,13 +165,7 @@ class Excluded(list[str]):
 
 
 excluded = Excluded()
-
-
-def register_exclusion(path: str) -> None:
-    """Leave a file's frames out of errors, as our own are."""
-    excluded.append(path)
-
-
+register_exclusion = excluded.append  # of a file
 backends: dict[str, Any] = {}  # none is started: there is no client to hold
 
 

@@ -8,8 +8,7 @@ In JAX: `jax/_src/`, `jax/interpreters/`, `jax/extend/`.
 from collections.abc import Iterator
 
 TABLE = """
-jax as_jax.internals | __version__=version | Optax, jaxtyping
-jax as_jax.internals | __version_info__=version_info | Equinox, Flax
+jax as_jax.internals | __version__=version __version_info__=version_info | Equinox, Flax, Optax
 jax.version as_jax.internals | __version_info__=version_info | Flax, Orbax
 jax.core extend.core | get_opaque_trace_state | Flax
 jax.core util.source_info | DebugInfo | distrax
