@@ -51,6 +51,8 @@ a.sharding, a.device, a.committed, a.is_fully_addressable, a.is_fully_replicated
 a.addressable_shards, a.addressable_data(3), a.global_shards[1].data, e.addressable_shards[1]
 [shard.replica_id for shard in e.addressable_shards], a.addressable_shards[0].data.sharding
 [jnp.zeros_like(x, dtype=int).sharding for x in (a, e, one)], jnp.ones_like(a, shape=(8,)).sharding
+[jnp.ones_like(x, *how).sharding for x in (OF_S, stands) for how in ((), (int,), (int, (8,)))]
+jnp.zeros_like(OF_S).dtype, jnp.full_like(OF_S, 2.5), lax.full_like(OF_S, 3).sharding
 jax.typeof(e), jax.typeof(e.T * 2), jax.typeof(e.sum(1)), jax.typeof(a), jax.typeof(e).sharding
 jax.typeof(jax.jit(jnp.sin)(e)), jax.typeof(e) == jax.typeof(e * 2), jax.typeof(e) == jax.typeof(X)
 jax.typeof(jax.device_put(np.ones((8, 2)), NamedSharding(mesh, P(('x', 'y'))))), jax.typeof(e).shape
@@ -244,7 +246,12 @@ def namespace(jax, jnp):
 
     def thrice(f, *args):
         return [f(*args).sharding for _ in range(3)]
+
+    class Standing:
+        def __jax_array__(self):
+            return jax.device_put(X, S)
     return {
+        "stands": Standing(), "OF_S": jax.ShapeDtypeStruct(X.shape, "float64", sharding=S),
         **from_sharding, "bare": jax.sharding.AbstractMesh((2,), ("i",)),
         "Format": layout.Format, "Layout": layout.Layout,
         "with_layout_constraint": layout.with_layout_constraint,

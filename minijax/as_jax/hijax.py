@@ -1,4 +1,4 @@
-"""Stubs for JAX's user-defined types, which Flax declares; minijax does not trace them.
+"""JAX's user-defined types, of which Flax has one: operations on them run at once, untraced.
 
 Builds on `core`.  In JAX: `jax/experimental/hijax.py`.
 """
@@ -10,8 +10,7 @@ from minijax import core
 from minijax.extend.rules import is_undefined_primal  # noqa: F401  under JAX's name
 from minijax.primitives.ad_util import instantiate as instantiate_zeros  # noqa: F401
 
-Zero = core.Zero
-AbstractValue = core.ShapedArray
+Zero, AbstractValue = core.Zero, core.ShapedArray
 
 
 class MutableHiType:
@@ -27,43 +26,29 @@ class AvalMutableQDD(AvalQDD):
 
 
 class HiPrimitive:
-    """An operation on values of such types.
+    """An operation on values of such types, which its class has as `impl`."""
 
-    Raises:
-      NotImplementedError: when it is used.
-    """
+    impl: Callable
 
     def __init__(self, name: str):
         self.name = name
 
-    def bind(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError(f"{self.name}: minijax does not trace user-defined types; with "
-                                  "Flax leave hijax=False, its default, for variables")
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Run it; arrays in such a value may be tracers, but no program has it as an argument."""
+        return self.impl(*args, **params)
 
 
-class aval_method:
-    """A method that tracers of such a type have."""
-
-    def __init__(self, fun: Callable):
-        self.fun = fun
+aval_property, aval_method = property, staticmethod  # of the tracers of such a type
 
 
-class aval_property:
-    """A property that tracers of such a type have."""
-
-    def __init__(self, fget: Callable):
-        self.fget = fget
+def cur_qdd(x: Any) -> Any:
+    """The quasi-dynamic data of a value."""
+    return x.cur_qdd()
 
 
 def register_hitype(kind: type, type_of: Callable) -> None:
     """Declare the type of a class's values; it is never used."""
 
 
-class _Effects:
-    """The effects that branches and loops may have: here all of them."""
-
-    def add_type(self, effect: type) -> None:
-        """Allow one more."""
-
-
-control_flow_allowed_effects = _Effects()
+# The effects that branches and loops may have: here all of them.
+control_flow_allowed_effects: Any = type("Effects", (set,), {"add_type": set.add})()

@@ -85,13 +85,8 @@ class PartialVal(NamedTuple):
     aval: core.ShapedArray | None
     const: Any
 
-    @classmethod
-    def unknown(cls, aval: core.ShapedArray) -> PartialVal:
-        return cls(aval, None)
-
-    @classmethod
-    def known(cls, const: Any) -> PartialVal:
-        return cls(None, const)
+    unknown = classmethod(lambda cls, aval: cls(aval, None))
+    known = classmethod(lambda cls, const: cls(None, const))
 
 
 def trace_to_jaxpr_nounits(fun: Callable[..., Sequence[Any]], pvals: Sequence[PartialVal],
@@ -160,7 +155,7 @@ class Excluded(list[str]):
     """Files besides our own whose frames tracebacks leave out."""
 
     def append(self, path: str) -> None:
-        super().append(path)
+        self[:] = {*self, path}  # once, of two lists of JAX
         errors.internal_files[path] = True
 
     def remove(self, path: str) -> None:
@@ -169,22 +164,14 @@ class Excluded(list[str]):
 
 
 excluded = Excluded()
-
-
-def register_exclusion(path: str) -> None:
-    """Leave a file's frames out of errors, as our own are."""
-    excluded.append(path)
-
-
+register_exclusion = excluded.append  # of a file
 backends: dict[str, Any] = {}  # none is started: there is no client to hold
 
 
 class _Environment:
     """JAX's thread-local state: here the mesh that was set, or entered."""
 
-    @property
-    def physical_mesh(self) -> meshes.Mesh:
-        return meshes.get_mesh()
+    physical_mesh = property(lambda self: meshes.get_mesh())
 
 
 thread_resources = types.SimpleNamespace(env=_Environment())

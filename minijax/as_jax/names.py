@@ -8,8 +8,7 @@ In JAX: `jax/_src/`, `jax/interpreters/`, `jax/extend/`.
 from collections.abc import Iterator
 
 TABLE = """
-jax as_jax.internals | __version__=version | Optax, jaxtyping
-jax as_jax.internals | __version_info__=version_info | Equinox, Flax
+jax as_jax.internals | __version__=version __version_info__=version_info | Equinox, Flax, Optax
 jax.version as_jax.internals | __version_info__=version_info | Flax, Orbax
 jax.core extend.core | get_opaque_trace_state | Flax
 jax.core util.source_info | DebugInfo | distrax
@@ -23,6 +22,7 @@ jax.experimental.colocated_python experimental | func=colocated_python | Orbax
 jax.experimental.colocated_python.serialization as_jax.internals | DeviceList | Orbax
 jax.lib as_jax.internals | __version__=version | Equinox
 jax.experimental as_jax | hijax | Flax
+jax.experimental as_jax.hijax | cur_qdd | Flax
 jax._src experimental | checkify | Flax
 jax._src extend | linear_util | Quax
 jax._src . | public_test_util=test_util | tinygp

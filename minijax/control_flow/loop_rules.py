@@ -420,7 +420,8 @@ class While(Loop):
             (which,) = continues(*cond_consts, *carry)
             new = run_for_active(which, axis, self.body, [*body_consts, *carry], batched,
                                  carry_batched)
-            return [select_along_batch(which, [old, x]) for old, x in zip(carry, new, strict=True)]
+            return [select_along_batch(which, [old, x]) if axis.size > 1 else x  # one goes on here
+                    for old, x in zip(carry, new, strict=True)]
 
         any_continues = lambda *args: [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
         return (stage(any_continues, condition.in_avals, condition.jaxpr.debug_info),

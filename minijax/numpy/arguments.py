@@ -77,7 +77,8 @@ def as_arrays(name: str, *args: Any) -> list[Any]:
 def _templates(name: str, x: Any) -> list[Any]:
     if not isinstance(x, core.Typed):
         check_arraylike(name, x)
-    return [x if isinstance(x, Array) else type_of_template(x)]
+    x = core.stood_for(x)
+    return [x if isinstance(x, Array) or getattr(x, "sharding", None) else type_of_template(x)]
 
 
 # ── One dtype ────────────────────────────────────────────────────────────────────────────────

@@ -366,10 +366,10 @@ def type_with_sharding(aval: core.ShapedArray, sharding: Any) -> core.ShapedArra
 
 
 def sharding_like(x: Any, shape: tuple[int, ...]) -> Any:
-    """The sharding of an array on other devices, for one of this shape; None where it has none."""
-    if not isinstance(x, DeviceArray):
-        return None
-    return x.sharding if shape == x.shape or x.sharding.num_devices == 1 else None
+    """The sharding of a template, or an array on other devices, for one of this shape, or None."""
+    has_none = isinstance(x, core.Array) and not isinstance(x, DeviceArray)
+    sharding = None if has_none else getattr(x, "sharding", None)
+    return sharding and (sharding if shape == x.shape or sharding.num_devices == 1 else None)
 
 
 def is_sharded(x: Any) -> bool:

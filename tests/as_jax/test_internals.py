@@ -146,6 +146,23 @@ def f(x):
     return jax.lax.broadcast_in_dim_p.bind(
         y, shape=(2,), broadcast_dimensions=(), sharding=None)
 print(count(f, jnp.float32(2.0)), jax.grad(lambda x: count(f, x)[0][0])(jnp.float32(2.0)))
+
+from jax.experimental import hijax
+class Twice(hijax.HiPrimitive):
+    def is_high(self, x):
+        return True
+    def impl(self, x):
+        return x * 2
+    to_lojax = impl
+print(Twice("twice").bind(jnp.ones(2)))
+from jax._src import traceback_util
+from jax.extend import source_info_util
+before = len(traceback_util._exclude_paths)
+traceback_util.register_exclusion("layers.py")
+source_info_util.register_exclusion("layers.py")
+print(len(traceback_util._exclude_paths) - before)
+traceback_util._exclude_paths.remove("layers.py")
+print("layers.py" in traceback_util._exclude_paths)
 print(jax.jit(jax.vmap(lambda x: count(f, x)[0]))(jnp.arange(3.0)), isinstance(1.0, core.Tracer),
       jax.jit(lambda x: x * isinstance(x, core.Tracer))(2.0))
 """)

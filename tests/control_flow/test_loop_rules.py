@@ -217,6 +217,23 @@ def test_each_example_of_a_batch_stops_in_its_own_time():
     same(lambda lib: lib.vmap(count(lib))(START))
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 3), (3, 1)])
+def test_a_batch_of_one_writes_in_place(shape):
+    def filled(lib):
+        def fill(n, x):
+            return lib.lax.while_loop(lambda c: c[0] < n, lambda c: (
+                c[0] + 1, c[1].at[c[0]].set(n)), (0, x))[1]
+        for _ in shape:
+            fill = lib.vmap(fill)
+        return fill
+    n = np.arange(np.prod(shape), dtype=np.int32).reshape(shape) * 2
+    x = np.zeros((*shape, 6), np.int32)
+    same(lambda lib: filled(lib)(n, x))
+    program = str(minijax.make_jaxpr(filled(minijax))(n, x))
+    # the only example continues wherever the body runs: a choice would copy the array each time
+    assert len(re.findall(r":bool\[\S+,6\]", program)) == (max(shape) > 1)
+
+
 def test_a_loop_that_never_starts_returns_its_start():
     same(lambda lib: lib.lax.while_loop(lambda x: x > 10, lambda x: x + 1, 3))
 

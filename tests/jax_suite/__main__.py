@@ -116,29 +116,34 @@ def told(name: str, ours: Outcomes, theirs: Outcomes | None, report: Path | None
     return texts
 
 
-def known_rows() -> list[list[str]]:
-    """The rows of `results.md`, the last one of sums among them."""
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+HEADING = """# JAX's own tests on minijax
+
+`python -m tests.jax_suite --table --checkout FOLDER FILE…` writes these rows: of
+the cases of each of JAX's test files, how many pass, fail, and use something inside
+of JAX; the share is that of the first among the first two.  Cases that JAX itself
+skips are left out.
+"""
+
+
+def rows_of(results: Path) -> dict[str, list[str]]:
+    """The rows of a table of files, by their names, without the last one, of their sums."""
+    lines = results.read_text().splitlines() if results.exists() else []
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [row for row in rows if len(row) == 5 and row[1].isdigit()]
+    return {row[0]: row for row in rows
+            if len(row) == 5 and row[1].isdigit() and not row[0].startswith("all ")}
 
 
-def written(rows: list[list[str]]) -> None:
-    """Write rows of the table, and the reasons, to `results.md`; other rows stay."""
-    known = {row[0]: row for row in [*known_rows()[:-1], *rows]}
-    lines = ["# JAX's own tests on minijax", "",
-             "`python -m tests.jax_suite --table --checkout FOLDER FILE…` writes these rows: of",
-             "the cases of each of JAX's test files, how many pass, fail, and use something inside",
-             "of JAX; the share is that of the first among the first two.  Cases that JAX itself",
-             "skips are left out.", "",
-             "| file | passed | failed | internals | share |", "|---|---:|---:|---:|---:|",
+def written(rows: list[list[str]], results: Path = RESULTS, heading: str = HEADING) -> None:
+    """Write rows of a table, and the reasons of its suite; other rows stay."""
+    of_libraries = results != RESULTS  # whose files are named with their repositories
+    known = rows_of(results) | {row[0]: row for row in rows}
+    lines = [heading, "| file | passed | failed | internals | share |", "|---|---:|---:|---:|---:|",
              *(f"| {' | '.join(row)} |" for row in with_total(known)), "",
-             "## What fails, and why", ""]
-    for each in reasons():
-        if "why" in each:
-            lines.append(f"- {each['file']}: {', '.join(f'`{case}`' for case in each['cases'])}: "
-                         f"{each['why']}.")
-    RESULTS.write_text("\n".join(lines) + "\n")
+             "## What fails, and why", "",
+             *(f"- {each['file']}: {', '.join(f'`{case}`' for case in each['cases'])}: "
+               f"{each['why']}." for each in reasons()
+               if "why" in each and ("/" in each["file"]) == of_libraries)]
+    results.write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:

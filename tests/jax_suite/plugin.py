@@ -21,7 +21,7 @@ ON_MINIJAX = os.environ["JAX_SUITE_ON"] == "minijax"
 SECONDS = float(os.environ.get("JAX_SUITE_SECONDS", "60"))  # for one case
 # The share of the cases, drawn at random, or between which two: 0.2-0.4 are others than 0.2.
 LOW, HIGH = [0.0, *map(float, os.environ.get("JAX_SUITE_SHARE", "1").split("-"))][-2:]
-CASES = os.environ.get("JAX_SUITE_CASES", "").split("\n")  # or the names of those to run
+CASES = os.environ.get("JAX_SUITE_CASES", "").split("\n")  # or names of those to run, or of files
 
 if ON_MINIJAX:
     from tests.jax_suite import stand_ins
@@ -51,14 +51,16 @@ def counting(owner: Any, name: str) -> Any:
 
 
 def name_of(item: pytest.Item) -> str:
-    """A case, with its class."""
-    return item.name if item.cls is None else f"{item.cls.__name__}.{item.name}"
+    """A case, with its class; of a library's tests, with its file."""
+    name = item.name if item.cls is None else f"{item.cls.__name__}.{item.name}"
+    return f"{item.path}::{name}" if os.environ["JAX_SUITE_ON"] == "library" else name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the cases that are named, or else the drawn share, which is the same in every run."""
     items[:] = [x for x in items if name_of(x) in CASES or (
-        CASES == [""] and LOW <= zlib.crc32(x.nodeid.encode()) / 2**32 < HIGH)]
+        (CASES == [""] or str(x.path) in CASES)
+        and LOW <= zlib.crc32(x.nodeid.encode()) / 2**32 < HIGH)]
 
 
 def pytest_collection_finish() -> None:
