@@ -29,8 +29,10 @@ def _shown(x: Any) -> str:
 
 
 def _agrees(result: Any, expected: Any, inputs: str) -> None:
-    expect(near(result, expected),
-           f"for {inputs} the answer is {_shown(expected)}, and yours {_shown(result)}")
+    told = [_shown(expected), _shown(result)]
+    if told[0] == told[1]:  # they differ in digits that are not shown
+        told = [repr(np.asarray(x).tolist()) for x in (expected, result)]
+    expect(near(result, expected), f"for {inputs} the answer is {told[0]}, and yours {told[1]}")
 
 
 DUAL = """
@@ -69,7 +71,9 @@ def grade_divide(divide: Callable) -> None:
            "sign of the second term")
     expect(near(by_y, -2 / 3), example + "It is right if only x moves")
     expect(near(out.tangent, 0.0), "right if one of them moves, but not if both do")
-    for a, da, b, db in np.random.default_rng(0).uniform(0.5, 3, (8, 4)).round(2).tolist():
+    random = np.random.default_rng(0)
+    signed = random.uniform(0.5, 3, (8, 4)).round(2) * random.choice([-1, 1], (8, 4))
+    for a, da, b, db in signed.tolist():
         out, inputs = divide(dual(a, da), dual(b, db)), f"Dual({a}, {da}) / Dual({b}, {db})"
         _agrees(out.primal, a / b, f"{inputs}, the primal,")
         _agrees(out.tangent, da / b - a * db / b**2, f"{inputs}, the tangent,")
@@ -90,6 +94,8 @@ def divide(x, y):
         ("def divide(x, y):\n    q = x.primal / y.primal\n"
          "    return Dual(q, x.tangent - q * y.tangent)", "y stands still"),
         ("def divide(x, y):\n    return x.primal / y.primal", "return a Dual"),
+        ("def divide(x, y):\n    return Dual(x.primal / y.primal, x.tangent / y.primal - x.primal * "
+         "y.tangent / abs(y.primal) / y.primal)", "the tangent, the answer is"),
         ("def divide(x, y):\n    return Dual(x.primal / y.primal, x.tangent / y.primal)",
          "y moves, too"),
         ("def divide(x, y):\n    q = x.primal / y.primal\n"
@@ -135,6 +141,9 @@ def grade_column(column: Callable) -> None:
     with instead_of(ValueError, "Reverse-mode", "the numbers are right, but they were made "
                     "backwards, a run for each result: one run of `jvp` is enough"):
         column(lambda x: lax.while_loop(lambda y: y[0] < 9.0, lambda y: 2.0 * y, x), at, 1)
+    expect(near(column(FIVES, at, 1), [0.0, 5.0, 0.0]), "right, as far as differences of values "
+           "are: of a function for which somebody has declared a slope of 5, yours takes another "
+           "one. `jvp` gives the column without differences")
     for j in range(3):
         expect(near(column(_turn, at, j), [row[j] for row in matrix]),
                f"wrong for j = {j} of the function (xy, yz, x) at (1, 2, 3)")
@@ -157,6 +166,8 @@ def column(f, x, j):
         ("def column(f, x, j):\n    return jax.jvp(f, (x,), (jnp.ones_like(x),))[1]",
          "sum of all columns"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[j]", "that is a row"),
+        ("def column(f, x, j):\n    e = jnp.zeros_like(x).at[j].set(1e-3)\n"
+         "    return (f(x + e) - f(x - e)) / 2e-3", "without differences"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[:, j]", "along every input"),
         ("def column(f, x, j):\n    return jax.jacrev(f)(x)[:, j]", "made backwards"),
         ("def column(f, x, j):\n    return [jax.jvp(f, (x,), (e,))[1] for e in jnp.eye(len(x))][j]",
@@ -373,6 +384,9 @@ def grade_power(power: Any) -> None:
             _agrees(twice, (y * (y - 1) * x**(y - 2), x**y * np.log(x)**2,
                             x**(y - 1) * (y * np.log(x) + 1)),
                     f"power({x}, {y}), the second derivatives with respect to x, y, and both,")
+        _agrees(power(-2.0, 3.0), -8.0, "power(-2.0, 3.0)")
+        _agrees(slope(lambda x: power(x, 3.0))(-2.0), 12.0,
+                "power(-2.0, 3.0), the slope with respect to x,")
         expect(near(slope(lambda x: power(x, 2.0))(0.0), 0.0),
                "for power(0.0, 2.0), the slope with respect to x, the answer is 0, and yours is "
                f"{_shown(slope(lambda x: power(x, 2.0))(0.0))}: does a formula divide by x?")
@@ -401,6 +415,7 @@ exercise(
         (_power(by_y="t * z * np.log(x)"), "are tracers"),
         (_power(by_x="t * y * x ** (y - 1.0)"), "are tracers"),
         (_power("t * y * z / x"), "does a formula divide by x"),
+        (_power().replace("np.power", "lambda x, y: np.exp(y * np.log(x))"), "the answer is -8"),
         ('power = Primitive("power", impl=lambda x, y: [np.power(x, y)])', "your answer raised"),
         ("power = np.power", "`elementwise` makes one"),
     ],

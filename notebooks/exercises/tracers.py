@@ -69,11 +69,13 @@ def grade_product_type(product_type: Callable) -> None:
     for columns, size in ((3, 4), (1, 3), (3, 1)):
         matrix, vector = ShapedArray((4, columns), np.float32), ShapedArray((size,), np.float32)
         try:
-            result = product_type(matrix, vector)
+            result, raised = product_type(matrix, vector), False
         except TypeError:
             continue
         except ValueError as error:
-            result = error
+            result, raised = error, True
+        expect(raised or not isinstance(result, Exception), f"for {matrix} and {vector} yours "
+               f"returns {result!r}: `raise` it")
         expect(False, f"for {matrix} and {vector} a TypeError is expected, and yours is "
                f"{result!r}: there is no product of {columns} columns and {size} numbers")
 
@@ -101,6 +103,7 @@ exercise(
         (_product("ShapedArray(matrix.shape[:1], np.float32)"), "that of the factors"),
         (_product('f"{matrix.dtype}[{matrix.shape[0]}]"'), "a type is a ShapedArray"),
         (_product(unfit="False"), "there is no product"),
+        (_product().replace("raise", "return"), "`raise` it"),
         (_product().replace("TypeError", "ValueError"), "a TypeError is expected"),
         (_product(unfit="vector.shape[0] not in (1, matrix.shape[1])"), "there is no product"),
         (_product("ShapedArray((np.zeros(matrix.shape, matrix.dtype) @ np.zeros(vector.shape, "
@@ -276,6 +279,10 @@ def grade_tally(tally: Callable) -> None:
                     "parent any more: take the one that is current when the function is called"):
         answer = vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0))
     agree("[0, 1, 2], under vmap,", answer, 2 * np.sin(np.arange(3.0)), what="the result")
+    counts = vmap(lambda y: y * tally(lambda x: x + jnp.sin(y))(
+        jnp.float32(1.0))[1])(jnp.ones(2))
+    agree("x + sin(y), where y is a tracer of a `vmap` around it,", counts, [1, 1], "a tracer need "
+          "not be one of yours: ask `owns`", what="the count")
 
 
 exercise(
@@ -285,6 +292,8 @@ exercise(
         ("count = 0\n" + _tally(second="global count; count += 1").replace("trace.count", "count"),
          "begins where"),
         (_tally(wrapped="outs"), "what does the second one see"),
+        (_tally(first="self.count += any(isinstance(x, core.Tracer) for x in args)", second=""),
+         "ask `owns`"),
         (_tally(second="self.count += len(outs)"), "is applied once"),
         (_tally(outs="primitive.bind_list(*values, **params)"), "calls itself"),
         (_tally().replace("trace.value(core.as_value(out)), trace.count",
@@ -385,7 +394,8 @@ def grade_exp(exp: Any) -> None:
     expect(isinstance(result, list | tuple), "for 0.0 `impl` gives [1.0], and yours gives "
            f"{result!r}: a rule gives a list, here of one number")
     for x in (2.0, 0.0, -1.5):
-        agree(f"exp({x})", exp(x), np.exp(x))
+        agree(f"exp({x})", exp(x), np.exp(x), "NumPy's exponential knows more digits of e",
+              tolerance=1e-12)
     expect(callable(getattr(exp, "jvp", None)), "now the rule `jvp`, like that of `sin`")
     result = exp.jvp((0.0,), (1.0,))
     expect(isinstance(result, tuple | list) and len(result) == 2
@@ -425,6 +435,8 @@ exercise(
         ('exp = Primitive("exp", impl=lambda x: np.exp(x))', "gives a list"),
         (_EXP.format("([exp(xs[0])], [np.exp(xs[0]) * ts[0]])"), "know neither NumPy nor"),
         (_EXP.format("([exp(xs[0])], [exp(xs[0])])"), "is a factor"),
+        (_EXP.format("([exp(xs[0])], [mul(exp(xs[0]), ts[0])])").replace(
+            "np.exp(x)", "2.71828 ** x"), "more digits of e"),
         (_EXP.format("[exp(xs[0]), mul(exp(xs[0]), ts[0])]"), "two lists"),
         ("import math\n" + _EXP.format("([exp(xs[0])], [mul(exp(xs[0]), ts[0])])").replace(
             "[np.exp(x)]", "[math.exp(x)]"), "a whole array"),
@@ -459,6 +471,20 @@ def grade_spoken(spoken: Callable) -> None:
             "the cosine is of a number, which does not come from x" if "cos" in result else
             "an operation stands there as often as it is applied" if expected == ["sin"] * 2 else
             "after the first operation, what does the second one see of its result?"))
+
+    first = spoken(wave)(1.0)
+    spoken(aside)(1.0)
+    expect(first == ["sin", "mul"], f"after a second call the list of the first is {first}, and "
+           "was ['sin', 'mul']: make a list for each call")
+    heard = []
+
+    def twice(x: Any) -> Any:
+        heard.append(spoken(wave)(x))
+        return mini.cos(x)
+    outer = spoken(twice)(1.0)
+    expect(heard == [["sin", "mul"]] and outer == ["sin", "mul", "cos"], "for a function that "
+           "itself asks for spoken(my_wave)(x), and gives cos(x), the lists are ['sin', 'mul'] "
+           f"inside and ['sin', 'mul', 'cos'] outside, and yours are {heard[0]} and {outer}")
 
     def slope(x: Any) -> Any:
         return mini.jvp(wave, (x,), (1.0,))[1]
@@ -513,6 +539,9 @@ exercise(
          "does not come from x"),
         (_names(before="kept = []\n\n", note="self.names = kept; kept.append(primitive.name)"),
          "the list of the first call"),
+        ("heard = []\n\n" + _names(note="self.names = heard; heard.append(primitive.name)").replace(
+            "trace = NameTrace(", "heard.clear()\n        trace = NameTrace("),
+         "a list for each call"),
         (_names(run="primitive.bind(*args, **params)"), "Take the values"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
         (_names(note="self.names += [n for n in [primitive.name] if n not in self.names]"),
