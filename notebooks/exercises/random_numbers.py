@@ -185,14 +185,25 @@ def grade_two_dice(two_dice: Callable) -> None:
            f"dtype {out.dtype}: `randint` draws integers")
     message = f"for {inputs} yours begins with {shown(out[:8])}\n"
     expect((out % 2).any(), message + "all 3000 sums are even, and half of them should be odd: "
-           "both dice show the same, since both are thrown with one key")
+           "both dice show the same: one of them counts twice, or both are thrown with one key")
     expect(out.min() >= 2 and out.max() <= 12, f"for {inputs} the sums should lie from 2 to 12, "
            f"and yours lie from {out.min()} to {out.max()}\na die has the numbers 1 to 6")
     counts = np.bincount(out, minlength=13)
     expect(out.max() == 12, f"for {inputs} 12 should come about 83 times, and yours has it 0 "
-           "times: `randint` leaves out its upper end, as `range` does")
+           "times: " + ("`randint` leaves out its upper end, as `range` does" if out.max() == 10
+                        else "each throw should have two numbers from 1 to 6 of its own"))
     expect(430 < counts[7] < 570, f"for {inputs} 7 should come about 500 times, and yours has it "
            f"{counts[7]} times: not all sums are equally likely")
+    for total in range(2, 13):
+        chance = 3000 * (6 - abs(total - 7)) / 36
+        expect(abs(counts[total] - chance) < 5 * chance**0.5, f"for {inputs} {total} should come "
+               f"about {chance:.0f} times, and yours has it {counts[total]} times: each number of a "
+               "die is equally likely")
+    centred = out - out.mean()
+    for lag in (1, 2, 1500):
+        linked = float(np.mean(centred * np.roll(centred, lag)) / np.mean(centred**2))
+        expect(abs(linked) < 0.12, message + f"each sum is linked with the one {lag} places away "
+               f"(correlation {linked:.2f}): no die should be in two throws")
     _without_reuse(inputs, two_dice, random.key(3), 3000)
     expect(not near(out, two_dice(random.key(4), 3000)), message + "and so it does for "
            "random.key(4): another key should give other throws")
@@ -209,6 +220,11 @@ exercise(
     "two_dice", chapter=CHAPTER, grade=grade_two_dice, given=GIVEN,
     solution=_TWO_DICE.format(7, 7),
     wrong=[
+        ("def two_dice(key, count):\n    first = random.randint(key, (count,), 1, 7)\n"
+         "    return first + jnp.roll(first, 1)", "no die should be in two throws"),
+        ("def two_dice(key, count):\n    both = random.uniform(key, (2, count), minval=1, maxval=6)\n"
+         "    return jnp.round(both).astype(int).sum(0)", "is equally likely"),
+        (_TWO_DICE.format(7, 7).replace("second, (count,)", "second, ()"), "of its own"),
         ("def two_dice(key, count):\n    return (random.randint(key, (count,), 1, 7)\n"
          "            + random.randint(key, (count,), 1, 7))", "all 3000 sums are even"),
         (_TWO_DICE.format(6, 6), "leaves out its upper end"),
@@ -311,6 +327,10 @@ def grade_rows_of(rows_of: Callable) -> None:
                    f"yours, if there are {count}, is {shown(more[k])}\nthe number of rows should "
                    "not matter for a row: which way to make keys knows nothing about how many "
                    "there will be?")
+    spent = np.asarray(random.normal(key, (4,)))
+    expect(not any(near(row, spent) for row in few), f"for random.key(8) a row is {shown(spent)}, "
+           "the numbers of the key itself, from which the others' keys are made: a key is either "
+           "split, or spent on numbers")
     every = np.asarray(rows_of(key, 400, 4))
     expect(every.shape == (400, 4), f"for random.key(8), 400 rows of 4, the shape is (400, 4), and "
            f"yours is {every.shape}: there is no largest number of rows")
@@ -349,6 +369,10 @@ def rows_of(key, count, width):
         ("def rows_of(key, count, width):\n    rows = []\n    for _ in range(count):\n"
          "        rows.append(random.normal(key, (width,)))\n    return jnp.stack(rows)",
          "each key may be used once"),
+        ("def rows_of(key, count, width):\n"
+         "    keys = [key, *(random.fold_in(key, i) for i in range(1, count))]\n"
+         "    return jnp.stack([random.normal(key, (width,)) for key in keys])",
+         "the numbers of the key itself"),
         ("def rows_of(key, count, width):\n    keys = random.split(key, 300)[:count]\n"
          "    return jax.vmap(lambda key: random.normal(key, (width,)))(keys)",
          "no largest number of rows"),
@@ -509,6 +533,9 @@ def grade_shuffled(shuffled: Callable) -> None:
         again = shuffled(random.key(seed), xs, 10 * xs)
         expect(near(again[0], x), message + f"and then {shown(again[0])}: the same key should give "
                "the same order")
+    orders = [np.asarray(shuffled(random.key(s), xs, xs)[0]).tolist() for s in (3, 4)]
+    expect(orders[0] != orders[1], f"for random.key(3) and random.key(4) yours is {orders[0]}: "
+           "another key should give another order")
     pictures = jnp.arange(12.0).reshape(6, 2)
     x, y = shuffled(random.key(1), pictures, jnp.arange(6))
     expect(jnp.asarray(y).dtype == jnp.int32, f"for xs of float32 and ys of int32 the new ys are "
@@ -536,6 +563,8 @@ def shuffled(key, xs, ys):
          "has gone elsewhere"),
         ("def shuffled(key, xs, ys):\n    order = random.randint(key, (len(xs),), 0, len(xs))\n"
          "    return xs[order], ys[order]", "should come once"),
+        ("def shuffled(key, xs, ys):\n    order = random.permutation(random.key(0), len(xs))\n"
+         "    return xs[order], ys[order]", "another key should give another order"),
         ("def shuffled(key, xs, ys):\n    order = np.random.permutation(len(xs))\n"
          "    return xs[order], ys[order]", "the same order"),
         ("def shuffled(key, xs, ys):\n    order = random.permutation(key, len(xs))\n"
@@ -582,9 +611,16 @@ def logarithm(x):
 
 def only_nan(key):
     return logarithm(random.normal(key))
+
+def outside(x):
+    return x[7]
+
+def and_outside(key):
+    return pair(key) + outside(jnp.arange(3.0))
 """
 _WANTED = {"pair": {"pair"}, "careful": set(), "looped": {"looped"},
-           "both": {"pair", "looped"}, "half_nan": {"pair"}, "only_nan": set()}
+           "both": {"pair", "looped"}, "half_nan": {"pair"}, "only_nan": set(),
+           "and_outside": {"pair"}}
 
 
 def grade_reused(reused: Callable) -> None:
@@ -600,6 +636,8 @@ def grade_reused(reused: Callable) -> None:
         expect(isinstance(result, set), message + "a set of names is expected")
         expect("logarithm" not in result, message + "`logarithm` makes a nan, and uses no key: a "
                "finding has a `kind`")
+        expect("outside" not in result, message + "`outside` reads outside of an array, and uses no "
+               "key: a finding has a `kind`")
         expect(not result or not result < expected, message + "one was found, and the program went "
                "no further: an error ends it, a list does not")
         expect(result == expected,
@@ -621,6 +659,9 @@ def reused(f, *args):
         ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
          "        f(*args)\n    return {finding.function for finding in findings}",
          "a finding has a `kind`"),
+        ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
+         "        f(*args)\n    return {f.function for f in findings if 'nan' not in f.kind}",
+         "reads outside of an array"),
         ("def reused(f, *args):\n    with jax.debug_key_reuse(True):\n        f(*args)\n"
          "    return set()", "collect=True"),
         ("def reused(f, *args):\n    try:\n        with jax.debug_key_reuse(True):\n"

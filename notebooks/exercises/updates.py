@@ -13,6 +13,8 @@ import minijax.numpy as jnp
 from minijax.core import jaxpr
 from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers, shown
 
+from .ways import of_dtype
+
 CHAPTER = "13_in_place_updates"
 
 _TROUBLE: tuple[tuple[type[Exception], str, str], ...] = (  # an error, words in it, what to say
@@ -48,6 +50,8 @@ def grade_framed(framed: Callable) -> None:
         x = random.integers(2, 10, shape).astype(np.float32)
         expected = np.ones(shape, np.float32)
         expected[1:-1, 1:-1] = x[1:-1, 1:-1]
+        edge = np.ones(shape, bool)
+        edge[1:-1, 1:-1] = False
         for f in (framed, jax.jit(framed)):
             inputs = f"x = {shown(x)}"
             out = _called(f, jnp.asarray(x), inputs=inputs, expected=expected)
@@ -57,6 +61,8 @@ def grade_framed(framed: Callable) -> None:
                   (near(out, x), "this is the matrix as it was: an update returns a new one, so "
                    "give it a name"),
                   (near(out, np.ones(shape)), "the inside should stay as it was"),
+                  (np.shape(out) == shape and near(np.where(edge, out, 1), np.ones(shape)),
+                   "the edges are right, and the inside should stay as it was"),
                   "look at the edges one by one: the first and last row, the first and last "
                   "column")
     dtype = getattr(framed(jnp.full((3, 3), 7)), "dtype", None)
@@ -76,6 +82,8 @@ def framed(x):
          "give it a name"),
         ("def framed(x):\n    return x.at[jnp.array([0, -1])].set(1.0)", "one by one"),
         ("def framed(x):\n    x[0] = 1.0\n    return x", "cannot be written to"),
+        ("def framed(x):\n    return jnp.ones_like(x).at[1:-1, 1:-1].set(0)",
+         "the edges are right, and the inside"),
         ("def framed(x):\n    return jnp.ones_like(x)", "stay as it was"),
         ("def framed(x):\n    return jnp.pad(x, 1, constant_values=1.0)", "whole matrix"),
         ("def framed(x):\n    return jnp.ones(x.shape).at[1:-1, 1:-1].set(x[1:-1, 1:-1])",
@@ -100,6 +108,8 @@ def grade_exchanged(exchanged: Callable) -> None:
                   (near(out, once) or near(out, twice), "one of the two values is there twice "
                    "now, and the other is lost: which `x` is read for the second update?"),
                   "only the elements at i and j change")
+    of_dtype("x = [5, 6, 7], i = 0, j = 1", exchanged(jnp.array([5, 6, 7]), 0, 1), np.int32,
+             "an update keeps the dtype of x")
     x = np.array([5.0, 6e8], np.float32)
     agree(f"x = {shown(x)}, i = 0, j = 1", exchanged(jnp.asarray(x), 0, 1), x[::-1], "a difference "
           "is rounded, and what is added to it does not come out whole: move the elements "
@@ -119,6 +129,8 @@ def exchanged(x, i, j):
          "should be made an array"),
         ("def exchanged(x, i, j):\n    x[i], x[j] = x[j], x[i]\n    return x",
          "cannot be written to"),
+        ("def exchanged(x, i, j):\n    return x.at[jnp.array([i, j])].set(x[jnp.array([j, i])])"
+         ".astype(jnp.float32)", "keeps the dtype of x"),
         ("def exchanged(x, i, j):\n    x.at[i].set(x[j])\n    x.at[j].set(x[i])\n    return x",
          "as it was"),
         ("def exchanged(x, i, j):\n    y = np.array(x)\n    y[[i, j]] = y[[j, i]]\n"
@@ -151,7 +163,11 @@ def grade_group_means(group_means: Callable) -> None:
               (near(out, sizes), "these are the numbers of values; what is their sum?"),
               (near(out, np.zeros(3)), "nothing has arrived: an update that is not returned is "
                "lost"),
+              (near(out, sums // sizes), "these are the means, rounded down"),
               "each sum should be divided by the number of values in its own group")
+    agree("the whole numbers [1, 2, 4] in the groups [0, 0, 1]",
+          group_means(jnp.array([1, 2, 4]), jnp.array([0, 0, 1]), 2), [1.5, 4.0], "a mean of whole "
+          "numbers need not be whole")
 
 
 exercise(
@@ -170,6 +186,11 @@ def group_means(values, groups, count):
          "    return jnp.zeros(count).at[groups].add(values) / len(values)", "in its own group"),
         ("def group_means(values, groups, count):\n"
          "    return jnp.zeros(count).at[groups].add(values / count)", "in its own group"),
+        ("def group_means(values, groups, count):\n    zeros = jnp.zeros(count)\n"
+         "    return zeros.at[groups].add(values) // zeros.at[groups].add(1.0)", "rounded down"),
+        ("def group_means(values, groups, count):\n    zeros = jnp.zeros(count, values.dtype)\n"
+         "    means = zeros.at[groups].add(values) / zeros.at[groups].add(1)\n"
+         "    return means.astype(values.dtype)", "need not be whole"),
         ("def group_means(values, groups, count):\n    sums = jnp.zeros(count)\n"
          "    sums.at[groups].add(values)\n    return sums", "nothing has arrived"),
         ("def group_means(values, groups, count):\n"
@@ -311,7 +332,9 @@ def grade_forgotten(forgotten: Callable) -> None:
         exec(compile(f"def f(x):\n{lines}", "<an example>", "exec"), names)
         result = forgotten(names["f"], x)
         agree("the function " + "; ".join(map(str.strip, body.splitlines())), result, expected,
-              (np.shape(result) != (), "one number is expected"), why,
+              (np.shape(result) != (), "one number is expected"),
+              (isinstance(result, bool) and result == (expected > 0), "how many are lost, and not "
+               "only whether"), why,
               what="the number of lost updates", tolerance=0)
 
 
@@ -335,6 +358,7 @@ exercise(
         (_FORGOTTEN.replace('eqn.primitive.name.startswith("scatter") and ', ""),
          "it is not an update"),
         (_FORGOTTEN.replace(" and eqn.outvars[0] not in read", ""), "by its caller"),
+        (_FORGOTTEN.replace("return sum(", "return any("), "not only whether"),
         ("def forgotten(f, *args):\n    return f(*args)", "one number"),
     ],
     afterthought="a program is data, so a check for a trap of your own takes a few lines",
@@ -366,6 +390,7 @@ def grade_last_seen(last_seen: Callable) -> None:
                   (np.shape(result) != (4,), "one number for each of the four items is expected"),
                   "the places of one item are all written to one element; the largest should stay",
                   tolerance=0)
+    of_dtype(inputs, result, np.int32, "a place is a whole number, as an index must be")
     program = jax.make_jaxpr(lambda items: last_seen(items, 4))(jnp.array([0, 1, 0]))
     expect(not _sets_many(program), "for items = [0, 1, 0] the answer is [2, 1, -1, -1], and so is "
            "yours, here\nbut one `set` writes 0 and 2 to one element, and JAX leaves the order "
@@ -389,6 +414,7 @@ exercise(
     wrong=[
         (_LAST_SEEN.replace(".max(", ".set("), "leaves the order open"),
         (_LAST_SEEN.replace(".max(", ".add("), "the largest should stay"),
+        (_LAST_SEEN.replace("-1)", "-1.0)"), "as an index must be"),
         (_LAST_SEEN.replace("jnp.full(count, -1)", "jnp.zeros(count, int)"), "where do you begin"),
         (_LAST_SEEN.replace("-1", "9").replace(".max(", ".min("), "the largest should stay"),
         (_LAST_SEEN.replace("jnp.arange(len(items))", "1 + jnp.arange(len(items))"),
@@ -426,6 +452,8 @@ def grade_cleared_from(cleared_from: Callable) -> None:
     x = np.array([1.0, np.nan, np.inf, 4.0], np.float32)
     agree("x = [1, nan, inf, 4] and i = 1", cleared_from(jnp.asarray(x), 1), [1.0, 0.0, 0.0, 4.0],
           "nan times 0 is nan: choose, or set, in place of multiplying")
+    of_dtype("x = [1, 2, 3] and i = 1", cleared_from(jnp.array([1, 2, 3]), 1), np.int32,
+             "the zero should have the dtype of x")
 
 
 _CLEARED = """
@@ -444,6 +472,8 @@ exercise(
          "is not the first one"),
         ("def cleared_from(x, i):\n    return x.at[i].set(0.0)", "two elements"),
         (_CLEARED.replace("drop", "clip"), "if they exist"),
+        ("def cleared_from(x, i):\n    k = jnp.arange(len(x))\n"
+         "    return jnp.where((k == i) | (k == i + 1), 0.0, x)", "the dtype of x"),
         ("def cleared_from(x, i):\n    k = jnp.arange(len(x))\n"
          "    return x.at[(k >= i) & (k < i + 2)].set(0.0)", "cannot be an index"),
         ("def cleared_from(x, i):\n    k = jnp.arange(len(x)) - i\n"
