@@ -32,7 +32,7 @@ def grade_read_at(read_at: Callable) -> None:
     random = np.random.default_rng(0)
     for n in (3, 1, 2, 5):
         x = random.permutation(90)[:n] + 10
-        for i in (*range(n + 3), *range(-1, -n - 4, -1)):
+        for i in (*range(n + 3), *range(-1, -n - 4, -1), 1000, -1000):
             inputs, expected = f"x = {shown(x)} and i = {i}", x[np.clip(i, -n, n - 1)]
             outside = ("a negative index can be outside, too: it lies before the first element"
                        if i < 0 else "NumPy refuses the index: it must be moved before it reads")
@@ -66,6 +66,7 @@ def read_at(x, i):
         (_READ.format("x[min(i, len(x) - 1)]"), "before the first element"),
         (_READ.format("x[np.clip(i, 0, len(x) - 1)]"), "counts from the end"),
         (_READ.format("x[i % len(x)]"), "from the other end"),
+        (_READ.format("x[np.clip(i, -len(x), len(x) - 1) if i > -99 else -1]"), "i = -1000"),
         (_READ.format("float(x[max(-len(x), min(i, len(x) - 1))])"), "as it stands there"),
         (_READ.format("jnp.asarray(x)[i]"), "NumPy and Python"),
         (_READ.format("x[i] if -len(x) <= i < len(x) else x[-1]"), "from the other end"),
@@ -435,6 +436,10 @@ def grade_pasted(pasted: Callable) -> None:
                    "moved to the border, and overwrite what is there"),
                   "write each element of the patch at a place of its own, and leave out those that "
                   "are outside", what="the image")
+    nines = np.full((3, 3), 9)
+    agree("an image of nines, row = 1 and column = 0", compiled(nines, patch, 1, 0),
+          [[9, 9, 9], [1, 2, 3], [4, 5, 6]], "the patch takes the place of what was there",
+          what="the image")
     expect(quiet(pasted, jnp.asarray(image), jnp.asarray(patch), 3, 4), "for row = 3 and column = "
            "4 the image is right; but the check finds an index for which no mode is given")
 
@@ -458,6 +463,8 @@ exercise(
          "    return lax.dynamic_update_slice(image, patch, (row, column))", "with it"),
         (_PASTED.format(""), "comes in on the other"),
         (_PASTED.format(", mode='drop'"), "comes in on the other"),
+        (_PASTED.format(", mode='drop', wrap_negative_indices=False").replace(".set(", ".add("),
+         "takes the place of"),
         (_PASTED.format(", mode='clip', wrap_negative_indices=False"), "moved to the border"),
         (_PASTED.format(", wrap_negative_indices=False"), "no mode is given"),
         ("def pasted(image, patch, row, column):\n    return lax.dynamic_update_slice(image, "
@@ -556,7 +563,8 @@ def last_of(rows, lengths):
          "lengths)", "from the end"),
         ("def last_of(rows, lengths):\n    return rows[jnp.arange(3), jnp.maximum(lengths - 1, 0)]",
          "has no last one"),
-        ("def last_of(rows, lengths):\n    hit = jnp.arange(rows.shape[1]) + 1 == lengths[:, None]\n"
+        ("def last_of(rows, lengths):\n"
+         "    hit = jnp.arange(rows.shape[1]) + 1 == lengths[:, None]\n"
          "    return jnp.max(jnp.where(hit, rows, 0.0), axis=1)", "may be negative"),
         ("def last_of(rows, lengths):\n    return jnp.where(lengths > 0, rows[:, -1], 0.0)",
          "that is the last column"),

@@ -95,6 +95,9 @@ def grade_divisor(divisor: Callable) -> None:
         result = jax.vmap(divisor)(*map(jnp.array, zip(*pairs, strict=True)))
     for k, (a, b) in enumerate(pairs):
         agree(f"{a} and {b} in a batch", result[k], math.gcd(a, b), tolerance=0)
+    large = 2**24 + 1
+    agree(f"{3 * large} and {2 * large}", divisor(3 * large, 2 * large), large, "a float32 on the "
+          "way has no room for all digits: whole numbers stay whole numbers", tolerance=0)
     with without(jnp, "gcd", why="write the loop yourself"):
         divisor(84, 36)
     _uses("while", divisor, 84, 36)
@@ -119,6 +122,8 @@ exercise(
             "Under `vmap` they are tracers"),
            (_divisor_text(part=""), "the whole carry"),
            (_divisor_text(part="[1]"), "stands beside"),
+           (_divisor_text().replace("step, (a, b)", "step, (1.0 * a, 1.0 * b)"),
+            "no room for all digits"),
            (_divisor_text("pair[1] > 1"), "until the second number"),
            ("def divisor(a, b):\n    def step(i, pair):\n        a, b = pair\n"
             "        return jnp.where(b == 0, a, b), jnp.where(b == 0, 0, a % jnp.maximum(b, 1))\n"

@@ -74,7 +74,11 @@ def grade_divide(divide: Callable) -> None:
     random = np.random.default_rng(0)
     signed = random.uniform(0.5, 3, (8, 4)).round(2) * random.choice([-1, 1], (8, 4))
     for a, da, b, db in signed.tolist():
-        out, inputs = divide(dual(a, da), dual(b, db)), f"Dual({a}, {da}) / Dual({b}, {db})"
+        one, two = dual(a, da), dual(b, db)
+        out, inputs = divide(one, two), f"Dual({a}, {da}) / Dual({b}, {db})"
+        after = (one.primal, one.tangent, two.primal, two.tangent)
+        expect(after == (a, da, b, db), f"after {inputs} the two are Dual{after[:2]} and "
+               f"Dual{after[2:]}: make a new Dual, and leave the arguments as they are")
         _agrees(out.primal, a / b, f"{inputs}, the primal,")
         _agrees(out.tangent, da / b - a * db / b**2, f"{inputs}, the tangent,")
 
@@ -94,8 +98,11 @@ def divide(x, y):
         ("def divide(x, y):\n    q = x.primal / y.primal\n"
          "    return Dual(q, x.tangent - q * y.tangent)", "y stands still"),
         ("def divide(x, y):\n    return x.primal / y.primal", "return a Dual"),
-        ("def divide(x, y):\n    return Dual(x.primal / y.primal, x.tangent / y.primal - x.primal * "
-         "y.tangent / abs(y.primal) / y.primal)", "the tangent, the answer is"),
+        ("def divide(x, y):\n    x.primal /= y.primal\n"
+         "    x.tangent = (x.tangent - x.primal * y.tangent) / y.primal\n    return x",
+         "make a new Dual"),
+        ("def divide(x, y):\n    return Dual(x.primal / y.primal, x.tangent / y.primal - x.primal "
+         "* y.tangent / abs(y.primal) / y.primal)", "the tangent, the answer is"),
         ("def divide(x, y):\n    return Dual(x.primal / y.primal, x.tangent / y.primal)",
          "y moves, too"),
         ("def divide(x, y):\n    q = x.primal / y.primal\n"
@@ -198,6 +205,10 @@ def grade_newton(newton: Callable) -> None:
     expect(near(newton(f, 1.0, 2), 17 / 12), "one step is right, two are not: does the second "
            "start where the first has ended, with the value and the slope there?")
     expect(near(newton(f, 1.0, 0), 1.0), "no steps should not move at all")
+    _agrees(newton(lambda x: 2.0 - x * x, 1.0, 1), 1.5, "2 - x², whose slope is negative, from 1 "
+            "in 1 steps")
+    _agrees(newton(lambda x: 1e-6 * f(x), 1.0, 2), 17 / 12, "(x² - 2) / 1000000, which is small "
+            "everywhere, from 1 in 2 steps")
     for a, x in np.random.default_rng(2).uniform(1, 3, (5, 2)).round(2).tolist():
         expected = x
         for steps in range(1, 4):
@@ -227,6 +238,12 @@ def newton(f, x, steps):
          "divide the value by the slope"),
         ("def newton(f, x, steps):\n    v, s = jax.jvp(f, (x,), (1.0,))\n    return x - v / s",
          "same place"),
+        ("def newton(f, x, steps):\n    for _ in range(steps):\n"
+         "        v, s = jax.jvp(f, (x,), (1.0,))\n        x = x - v / abs(s)\n    return x",
+         "whose slope is negative"),
+        ("def newton(f, x, steps):\n    for _ in range(steps):\n"
+         "        v, s = jax.jvp(f, (x,), (1.0,))\n        x = x if abs(v) < 1e-3 else x - v / s\n"
+         "    return x", "small everywhere"),
         ("def newton(f, x, steps):\n    for _ in range(steps):\n"
          "        v, s = jax.jvp(f, (x,), (1.0,))\n        x = x - v / s\n    return x, v",
          "return one number"),
@@ -324,6 +341,7 @@ def grade_bending(bending: Callable) -> None:
            "(1 + 2s)² (2 + s), and its second derivative at s = 0 is 24")
     expect(near(bending(lambda x: x * x * x, 2.0, 1.0), 12.0),
            "right for a vector, but it should take a number too")
+    _agrees(bending(lambda x: x * x * x, 2.0, -3.0), 108.0, "x³ at 2.0 along -3.0")
     for x, v in np.random.default_rng(4).uniform(-2, 2, (6, 2, 2)).round(2):
         _agrees(bending(lambda p: jnp.sin(p[0]) * p[1], jnp.array(x), jnp.array(v)),
                 -np.sin(x[0]) * x[1] * v[0]**2 + 2 * np.cos(x[0]) * v[0] * v[1],
@@ -340,6 +358,8 @@ def bending(f, x, v):
 """,
     wrong=[
         ("def bending(f, x, v):\n    return jax.jvp(f, (x,), (v,))[1]", "that is the slope"),
+        ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (v,))[1]\n    return jax.jvp("
+         "s, (x,), (v if jnp.ndim(x) else 1.0,))[1]", "x³ at 2.0 along -3.0"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (jnp.ones_like(x),))[1]\n"
          "    return jax.jvp(s, (x,), (v,))[1]", "both times"),
         ("def bending(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (v,))[1]",
@@ -439,8 +459,8 @@ def grade_sinc(sinc: Callable) -> None:
     for name, expected in zip(("value", "slope", "second derivative"), derivatives, strict=True):
         for x in points:
             result = mine(x)
-            expect(near(result, expected(x), 1e-3), f"for x = {x} the {name} is "
-                   f"{_shown(expected(x))}, and yours {_shown(result)}")
+            expect(near(result, expected(x), 1e-5 if mine is sinc else 1e-3), f"for x = {x} the "
+                   f"{name} is {_shown(expected(x))}, and yours {_shown(result)}")
         mine = slope(mine)
     expect(near(grad(sinc)(0.0), 0.0), "right by `jvp`; but by `jax.grad` the slope at 0 is nan, "
            "since `jnp.where` also computes the side that it does not choose: use an `if`")
@@ -461,6 +481,7 @@ exercise(
         (_SINC.format("1.0 + 0.0 * x"), "the second derivative is -0.3333, and yours 0"),
         (_SINC.format("1.0 - x / 6"), "the slope is 0, and yours -0.1667"),
         ("def sinc(x):\n    return jnp.sin(x) / x", "the value is 1, and yours nan"),
+        ("def sinc(x):\n    x = x + 1e-4\n    return jnp.sin(x) / x", "the value is"),
         ("def sinc(x):\n    return jnp.where(x == 0, 1 - x * x / 6, jnp.sin(x) / x)",
          "use an `if`"),
         ("def sinc(x):\n    if abs(x) < 0.5:\n        return 1.0 - x * x / 6\n"

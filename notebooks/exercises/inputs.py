@@ -78,7 +78,7 @@ def grade_spread(spread: Callable) -> None:
             with wanting(inputs, expected):
                 out = spread(readings)
             agree(inputs, out, expected,
-                  (0 < float(min(readings)) % 1, "the readings are not rounded: of which dtype is "
+                  (float(min(readings)) % 1 > 0, "the readings are not rounded: of which dtype is "
                    "your array?"),
                   "it is the deviation of all of them, as `deviation` computes it", tolerance=2e-4)
             expect(calls, f"for {inputs} the answer is right, but `deviation` was never called: "
@@ -325,7 +325,7 @@ def dense(weight, bias, mask, x):
 def grade_blended(blended: Callable) -> None:
     random = np.random.default_rng(0)
     weights: list[Any] = [0.25, np.float32(0.25), np.float64(0.5), jnp.array([0.25, 0.75]),
-                          np.array([0.5, 0.125]), 1]
+                          np.array([0.5, 0.125]), 1, -0.5, 2]
     for dtype in ("float16", "float32", "bfloat16"):
         for t in weights:
             x, y = (jnp.asarray(random.integers(0, 9, 2), dtype) for _ in "xy")
@@ -344,6 +344,8 @@ def grade_blended(blended: Callable) -> None:
                 as_floats = np.asarray(numbers(out) if dtype != "bfloat16" else out, float)
                 agree(inputs, as_floats, expected,
                       (near(out, expected[::-1]), "x and y are swapped"),
+                      (bool(np.any((weight < 0) | (weight > 1))), "t may lie outside of 0 to 1: "
+                       "the program does not cut it off"),
                       "it is x where t is 0, and y where t is 1", tolerance=1e-2)
                 result = getattr(out, "dtype", type(out).__name__)
                 expect(result == dtype, f"for {inputs} the dtype is {dtype}, and yours is "
@@ -362,6 +364,7 @@ exercise(
         (_BLENDED.format("    t = jnp.asarray(t, jnp.float16)\n    x = x.astype(t.dtype)\n"
                          "    y = y.astype(t.dtype)\n"), "whatever it is"),
         (_BLENDED.format("    t = float(t)\n"), "there is none yet"),
+        (_BLENDED.format("    t = jnp.clip(jnp.asarray(t, x.dtype), 0, 1)\n"), "cut it off"),
         (_BLENDED.format("    t = jnp.asarray(t, jnp.float16)\n"), "whatever it is"),
         (_BLENDED.format("    t = np.asarray(t, x.dtype)\n"), "let jnp convert it"),
         (_BLENDED.format("    t = t.astype(x.dtype)\n"), "no methods of arrays"),
@@ -528,7 +531,8 @@ def grade_window(window: Any) -> None:
     jitted(1.0, same)
     expect(len(traced) == 2 or one != same, "Window(3, 'flat') and another Window(3, 'flat') are "
            "equal, and their hashes are "
-           + ("equal, too" if hash(one) == hash(same) else "not: what is equal should have one hash"))
+           + ("equal, too" if hash(one) == hash(same) else
+              "not: what is equal should have one hash"))
     expect(len(traced) == 2, "for Window(3, 'flat'), Window(5, 'flat') and Window(3, 'flat') the "
            f"function should be traced twice, with the widths 3 and 5, and was with {traced}\n"
            "two windows with equal fields were traced twice: by default, an object is equal to "

@@ -141,8 +141,8 @@ def grade_sqrt(sqrt: Any) -> None:
               what="the gradient of the sum")
         names = [eqn.primitive.name for eqn in mini.make_jaxpr(sqrt)(x).eqns]
         expect(len(names) == 1, f"`elementwise` makes one operation, and yours are {names}")
-        expect(names[0] in mini.TEXT, f'now the text: `TEXT["{names[0]}"] = "…"`, under the name of '
-               "the operation")
+        expect(names[0] in mini.TEXT, f'now the text: `TEXT["{names[0]}"] = "…"`, under the name '
+               "of the operation")
         with instead_of(Exception, "nopython", "Numba cannot compile the text; it knows `math` "
                         "and `np`, so look how the others in `TEXT` name their functions"):
             result = mini.jit(sqrt)(x)
@@ -323,8 +323,8 @@ def _grade_wrapped_series(quick_series: Any) -> None:
     traced = [n for x, n in runs if isinstance(x, Tracer)]
     expect(traced, "what `jax.jit` makes of `series` is expected, and yours is a "
            f"{type(quick_series).__name__}, which compiles nothing")
-    expect(traced == [6, 7], "for two calls with n = 6 and two with n = 7 the number of programs is "
-           f"2, and yours is {len(traced)}: what is made anew in each call keeps no programs")
+    expect(traced == [6, 7], "for two calls with n = 6 and two with n = 7 the number of programs "
+           f"is 2, and yours is {len(traced)}: what is made anew in each call keeps no programs")
 
 
 def grade_quick_series(quick_series: Any) -> None:

@@ -313,7 +313,8 @@ exercise(
 # ── place ────────────────────────────────────────────────────────────────────────────────────
 
 def grade_place(place: Callable) -> None:
-    for xs in ([5.0, 1.0, 2.0], *_batches(), [2.0, 2.0, 1.0], [0.5, 0.25, -0.5, 0.75]):
+    for xs in ([5.0, 1.0, 2.0], *_batches(), [2.0, 2.0, 1.0], [0.5, 0.25, -0.5, 0.75],
+               [1.0, 1.0001, 0.9999]):
         n = len(xs)
         inputs, result = _for_all(place, xs, "i")
         agree(inputs, result, [sum(y < x for y in xs) for x in xs],
@@ -333,6 +334,8 @@ exercise(
            ('def place(x):\n    return lax.all_gather(x, "i") < x', "one number is expected"),
            ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") <= x - 1)',
             "for the examples [0.5, 0.25, -0.5, 0.75]"),
+           ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") < x - 0.01)',
+            "for the examples [1.0, 1.0001, 0.9999]"),
            ('def place(x):\n    return lax.axis_index("i")', "where the example stands"),
            ('def place(x):\n    return jnp.sum(x < x)', "itself alone"),
            ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") > x)', "the larger ones")],
@@ -461,7 +464,7 @@ def _on_worlds(f: Callable, count: int) -> tuple[list, int]:
 
 def grade_allreduce(allreduce: Callable) -> None:
     for count in (1, 2, 4, 8, 16):
-        xs = np.array([[10.0 ** rank, rank + 1.0] for rank in range(count)])
+        xs = np.array([[10.0 ** rank, rank * (rank + 3) % 11 + 1.0] for rank in range(count)])
         result, sent = _on_worlds(
             lambda world, xs=xs: allreduce(xs[world.rank].copy(), world), count)
         pairs = [xs[rank] + xs[rank ^ 1] for rank in range(count)] if count > 1 else xs
@@ -501,6 +504,7 @@ exercise(
            (_allreduce_text(end="min(8, world.size)"), "depends on that of the processes"),
            (_allreduce_text(add="x = world.sendrecv(x, dest=other, source=other)"), "add them"),
            (_allreduce_text(other="world.rank + step"), "there is no process"),
+           (_allreduce_text(other="world.size - 1 - world.rank"), "differs in bit k"),
            (_allreduce_text(other="(world.rank + step) % world.size"), "choose each other"),
            ("def allreduce(x, world):\n    return world.allreduce(x)", "by hand"),
            ("def allreduce(x, world):\n    total = x\n    for k in range(1, world.size):\n"

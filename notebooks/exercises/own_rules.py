@@ -63,7 +63,7 @@ def _backwards(f: Callable, inputs: str, *args: float) -> tuple[Any, Callable]:
 
 def grade_straight_round(f: Any) -> None:
     _has_rule(f, jax.custom_jvp, "@straight_round.defjvp")
-    for x in [0.2, 2.7, 0.5, 2.5, *_numbers()]:
+    for x in [0.2, 2.7, 0.5, 2.5, 1.5, -0.5, *_numbers()]:
         agree(f"x = {x}", f(x), np.round(x), (near(f(x), x), "it is not rounded"),
               (x % 1 == 0.5, "halfway between two numbers `jnp.round` takes the even one"),
               what="the value")
@@ -103,6 +103,7 @@ exercise(
            (_straight_text(out="straight_round(x), 0.0 * t"), "slope of rounding itself"),
            (_straight_text(value="x"), "it is not rounded"),
            (_straight_text(value="jnp.floor(x + 0.5)"), "takes the even one"),
+           (_straight_text(value="jnp.ceil(x - 0.5)"), "takes the even one"),
            (_straight_text(out="x, t"), "gives the value once more"),
            (_straight_text(out="jnp.round(x), t"), "has no such rule"),
            (_straight_text(out="straight_round(primals), t"), "computes with a whole tuple"),

@@ -203,8 +203,11 @@ def grade_swapped(swapped: Callable) -> None:
                             "yours gives: the names of results must stay as they are"), \
                     instead_of(TypeError, "'axes'", f"for {inputs} a `sum` has lost the parameter "
                                "`axes`: only the primitive changes"):
-                result = mini.eval_jaxpr(new, x)[0]
-            agree(f"{inputs} at {x}", result, g(x), "the outputs are the same variables as before")
+                results = mini.eval_jaxpr(new, x)
+            agree(f"{inputs} at {x}", results[0], g(x), "the outputs are the same variables as "
+                  "before")
+            expect(len(results) == len(program.outvars), f"for {inputs} the number of outputs is "
+                   f"{len(program.outvars)}, and yours is {len(results)}")
     largest = mini.Primitive("largest", impl=lambda x, axes: [np.max(x, axis=axes)])
     program = mini.make_jaxpr(lambda x: mini.sum(x, 0))(np.ones((2, 3)))
     x = np.array([[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]])
@@ -240,6 +243,8 @@ def _swapped_text(eqn: str = "eqn._replace(primitive=new) if eqn.primitive.name 
 exercise(
     "swapped", chapter=CHAPTER, grade=grade_swapped, given=_MINI, solution=_swapped_text(),
     wrong=[(_swapped_text(result="eqns"), "a program is expected"),
+           (_swapped_text(result="mini.Jaxpr(jaxpr.invars, jaxpr.outvars[:1], eqns)"),
+            "the number of outputs"),
            (_swapped_text("eqn._replace(primitive=new) if old in eqn.primitive.name else eqn"),
             "and no others"),
            (_swapped_text("eqn._replace(primitive=new, params={}) if eqn.primitive.name == old "
@@ -369,6 +374,8 @@ def grade_distinct(distinct: Callable) -> None:
              "the same primitive on another input is another equation"),
             (lambda x: jnp.sin(x) + jnp.cos(x), "sin(x) + cos(x)", "another primitive on the same "
              "input is another equation"),
+            (lambda x: jnp.sin(x) + jnp.sinh(x), "sin(x) + sinh(x)", "another primitive on the "
+             "same input is another equation"),
             (lambda x: x * 2.0 + x * 2.0, "2 x + 2 x", "a Literal is compared by its `val`"),
             (lambda x: x * 2.0 + x * 3.0, "2 x + 3 x", "2 and 3 are different inputs"),
             (lambda x: (x - 2.0) * (2.0 - x), "(x - 2) * (2 - x)",
@@ -440,10 +447,10 @@ def grade_all_names(all_names: Callable) -> None:
         expected = _all_names(program)
         result = all_names(program)
         has_inner = len(expected) > len(program.eqns)
-        if isinstance(result, list) and len(result) > len(expected) == len(
-                result[-len(expected):]) and result[-len(expected):] == expected:
-            hint = ("the list still has the names of an earlier program: a default argument is made "
-                    "once, and a list that is one grows from call to call")
+        if (isinstance(result, list) and len(result) > len(expected)
+                and result[-len(expected):] == expected):
+            hint = ("the list still has the names of an earlier program: a default argument is "
+                    "made once, and a list that is one grows from call to call")
         if has_inner and isinstance(result, list) and sorted(result) == sorted(expected):
             hint = "an equation's own name first, then at once those of what it holds"
         expect(result == expected,

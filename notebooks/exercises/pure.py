@@ -270,8 +270,8 @@ def grade_times_traced(times_traced: Callable) -> None:
               (near(result, 0), "do you compile the function that notes, and not `f`?"),
               (near(result, len(shapes)) and "3" in inputs, "a type is more than a shape: 3 and "
                "1.0 have different ones"),
-              (any(name.startswith("[") for name in inputs), "a list is a tree, and no array: it has "
-               "a type for each leaf; pass each argument on as it is"),
+              (any(name.startswith("[") for name in inputs), "a list is a tree, and no array: it "
+               "has a type for each leaf; pass each argument on as it is"),
               "have the Python of the function note that it runs", tolerance=0)
         before += len(set(kinds))
         expect(bool(ran) == bool(inputs), f"for the arguments [{', '.join(inputs)}] the number is "

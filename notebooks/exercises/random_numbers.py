@@ -54,6 +54,10 @@ def grade_round_of(round_of: Callable) -> None:
                    "the left")
             expect(tuple(out) == expected, message + f"rotate the second word to the left by "
                    f"{distance} bits, then xor it with the new first word")
+    for distance in range(1, 32):
+        expected, out = _round(x1, x2, distance), round_of(x1, x2, distance)
+        expect(tuple(out) == expected, f"round_of({x1}, {x2}, {distance}) should be {expected}, "
+               f"and yours is {out}\nthe distance may be any number from 1 to 31")
 
 
 exercise(
@@ -72,6 +76,8 @@ def round_of(x1, x2, distance):
         ("def round_of(x1, x2, d):\n    x1 = (x1 + x2) % 2**32\n"
          "    return x1, (x2 << d) % 2**32 ^ x1", "comes in again"),
         ("def round_of(x1, x2, d):\n    return (x1 + x2) % 2**32", "both words"),
+        ("def round_of(x1, x2, d):\n    x1 = (x1 + x2) % 2**32\n"
+         "    return x1, (x2 << d % 31 | x2 >> 32 - d) % 2**32 ^ x1", "any number from 1 to 31"),
     ],
     hints=["`%` binds more strongly than `+`, `<<`, `|` and `^`: mind the parentheses"])
 
@@ -106,6 +112,9 @@ def grade_word_at(word_at: Callable) -> None:
     program = str(jax.make_jaxpr(lambda key: word_at(key, 10**6))(random.key(0)))
     expect("100000" not in program.replace("1000000:", ""), "right, but for place 1000000 your "
            "program has an array of 1000001 words, and 1 is expected: encrypt the one counter")
+    first, second = _pair(random.key(0), 0, 2**31 + 70000)
+    agree("random.key(0) and place 2147553648", word_at(random.key(0), 2**31 + 70000),
+          first ^ second, "places go up to 2**32 - 1", tolerance=0)
 
 
 _WORD_AT = """
@@ -125,6 +134,8 @@ exercise(
          "the *second* word of the counter"),
         (_WORD_AT.format(_COUNTER, "first"), "two words come out"),
         (_WORD_AT.format(_COUNTER, "first + second"), "not the sum"),
+        (_WORD_AT.format("jnp.uint32(0), jnp.uint32(place & 0xffff)", "first ^ second"),
+         "places go up to"),
         (_WORD_AT.format(_COUNTER, "jnp.stack([first, second])"), "their xor is expected"),
         (_WORD_AT.format("0, place", "first ^ second"), "must be `uint32`s"),
         ("def word_at(key, place):\n    return random.bits(key, (place + 1,))[place]",
@@ -194,15 +205,18 @@ def grade_two_dice(two_dice: Callable) -> None:
                         else "each throw should have two numbers from 1 to 6 of its own"))
     expect(430 < counts[7] < 570, f"for {inputs} 7 should come about 500 times, and yours has it "
            f"{counts[7]} times: not all sums are equally likely")
+    many = np.bincount(two_dice(random.key(3), 300_000), minlength=13)
     for total in range(2, 13):
-        chance = 3000 * (6 - abs(total - 7)) / 36
-        expect(abs(counts[total] - chance) < 5 * chance**0.5, f"for {inputs} {total} should come "
-               f"about {chance:.0f} times, and yours has it {counts[total]} times: each number of a "
-               "die is equally likely")
+        chance = 300_000 * (6 - abs(total - 7)) / 36
+        expect(abs(many[total] - chance) < 5 * chance**0.5, f"for random.key(3) and 300000 throws "
+               f"{total} should come about {chance:.0f} times, and yours has it {many[total]} "
+               "times: each number of a die is equally likely")
     centred = out - out.mean()
-    for lag in (1, 2, 1500):
-        linked = float(np.mean(centred * np.roll(centred, lag)) / np.mean(centred**2))
-        expect(abs(linked) < 0.12, message + f"each sum is linked with the one {lag} places away "
+    for other, where in ((np.roll(centred, 1), "next to it"), (np.roll(centred, 2), "two places "
+                          "away"), (np.roll(centred, 1500), "1500 places away"),
+                         (centred[::-1], "as far from the other end")):
+        linked = float(np.mean(centred * other) / np.mean(centred**2))
+        expect(abs(linked) < 0.12, message + f"each sum is linked with the one {where} "
                f"(correlation {linked:.2f}): no die should be in two throws")
     _without_reuse(inputs, two_dice, random.key(3), 3000)
     expect(not near(out, two_dice(random.key(4), 3000)), message + "and so it does for "
@@ -222,7 +236,12 @@ exercise(
     wrong=[
         ("def two_dice(key, count):\n    first = random.randint(key, (count,), 1, 7)\n"
          "    return first + jnp.roll(first, 1)", "no die should be in two throws"),
-        ("def two_dice(key, count):\n    both = random.uniform(key, (2, count), minval=1, maxval=6)\n"
+        ("def two_dice(key, count):\n    first = random.randint(key, (count,), 1, 7)\n"
+         "    return first + first[::-1]", "no die should be in two throws"),
+        ("def two_dice(key, count):\n    sums = 7 + 2.415 * random.normal(key, (count,))\n"
+         "    return jnp.clip(jnp.round(sums), 2, 12).astype(int)", "is equally likely"),
+        ("def two_dice(key, count):\n"
+         "    both = random.uniform(key, (2, count), minval=1, maxval=6)\n"
          "    return jnp.round(both).astype(int).sum(0)", "is equally likely"),
         (_TWO_DICE.format(7, 7).replace("second, (count,)", "second, ()"), "of its own"),
         ("def two_dice(key, count):\n    return (random.randint(key, (count,), 1, 7)\n"
@@ -417,6 +436,9 @@ def grade_steps_of(steps_of: Callable) -> None:
            f"yours are {lengths[1]} and {lengths[3]}")
     expect(not near(out, steps_of(random.key(7), 8)), message + "and so it is for random.key(7): "
            "another key should give another walk")
+    first = np.mean([steps_of(random.key(seed), 1)[0] for seed in range(60)])
+    expect(abs(first) < 0.6, f"of 60 keys the places after one step are on average {first:.1f}: a "
+           "walk begins at 0, from where a step goes as often up as down")
 
 
 exercise(
@@ -429,6 +451,9 @@ def steps_of(key, count):
     return lax.scan(step, 0.0, random.split(key, count))[1]
 """,
     wrong=[
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = place + random.normal(key)\n        return place, place\n"
+         "    return lax.scan(step, 1.0, random.split(key, count))[1]", "a walk begins at 0"),
         ("def steps_of(key, count):\n    def step(place, _):\n"
          "        place = place + random.normal(key)\n        return place, place\n"
          "    return lax.scan(step, 0.0, None, length=count)[1]", "each key may be used once"),
@@ -636,8 +661,8 @@ def grade_reused(reused: Callable) -> None:
         expect(isinstance(result, set), message + "a set of names is expected")
         expect("logarithm" not in result, message + "`logarithm` makes a nan, and uses no key: a "
                "finding has a `kind`")
-        expect("outside" not in result, message + "`outside` reads outside of an array, and uses no "
-               "key: a finding has a `kind`")
+        expect("outside" not in result, message + "`outside` reads outside of an array, and uses "
+               "no key: a finding has a `kind`")
         expect(not result or not result < expected, message + "one was found, and the program went "
                "no further: an error ends it, a list does not")
         expect(result == expected,

@@ -300,6 +300,13 @@ def both_ways(f, x, t, c):
 
 # -- jacobian --------------------------------------------------------------------------------------
 
+def _only_backwards() -> Callable:
+    """A sine that can be differentiated in the reverse direction only."""
+    f = jax.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * jnp.cos(x),))
+    return f
+
+
 def grade_jacobian(jacobian: Callable) -> None:
     for inputs, results in ((2, 4), (3, 2), (3, 3), (1, 2)):
         w, x = _random(inputs, results, inputs), _random(results, inputs)
@@ -327,6 +334,10 @@ def grade_jacobian(jacobian: Callable) -> None:
               tolerance=1e-3)
         expect(not isinstance(getattr(seen[0], "tangent", None), BatchTracer), "the matrix is "
                "right, but its columns were made forwards, a run for each input")
+        with instead_of(TypeError, "forward-mode", "the matrix is right, but its columns were made "
+                        "forwards, and of a function that has a rule for the way back alone yours "
+                        "gives an error: `jax.vjp` goes backwards"):
+            jacobian(_only_backwards(), jnp.array(x))
         expect(len(seen) == 1, f"the matrix is right, but f was run {len(seen)} times for "
                f"{results} results: `jax.vjp` runs it once, and its function gives all rows")
 
@@ -346,6 +357,8 @@ exercise(
            (_JACOBIAN.format("back(jnp.ones(len(out)))[0]"), "the shape is (4, 2)"),
            ("def jacobian(f, x):\n    return jax.jacfwd(f)(x)", "made forwards"),
            ("def jacobian(f, x):\n    return jax.jacrev(f)(x)", "write it yourself"),
+           ("def jacobian(f, x):\n    return jax.vmap(jax.linearize(f, x)[1], out_axes=1)("
+            "jnp.eye(len(x)))", "goes backwards"),
            ("def jacobian(f, x):\n    return jnp.stack([jax.grad(lambda x: f(x)[k])(x) "
             "for k in range(len(f(x)))])", "runs it once"),
            (_JACOBIAN.format("jax.vmap(back)(2 * jnp.eye(len(out)))[0]"), "when the cotangent is")])

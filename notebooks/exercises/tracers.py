@@ -279,6 +279,10 @@ def grade_tally(tally: Callable) -> None:
                     "parent any more: take the one that is current when the function is called"):
         answer = vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0))
     agree("[0, 1, 2], under vmap,", answer, 2 * np.sin(np.arange(3.0)), what="the result")
+    outer, _ = tally(lambda y: tally(lambda x: x + jnp.sin(y))(jnp.float32(1.0))[1] + y)(
+        jnp.float32(1.0))
+    agree("x + sin(y), where y is a tracer of a `tally` around it,", outer, 2, "a tracer need not "
+          "be one of yours: ask `owns`", what="the count, and 1,")
     counts = vmap(lambda y: y * tally(lambda x: x + jnp.sin(y))(
         jnp.float32(1.0))[1])(jnp.ones(2))
     agree("x + sin(y), where y is a tracer of a `vmap` around it,", counts, [1, 1], "a tracer need "
@@ -294,6 +298,8 @@ exercise(
         (_tally(wrapped="outs"), "what does the second one see"),
         (_tally(first="self.count += any(isinstance(x, core.Tracer) for x in args)", second=""),
          "ask `owns`"),
+        (_tally(first="self.count += any(isinstance(x, LoudTracer) for x in args)", second=""),
+         "where y is a tracer of a `tally`"),
         (_tally(second="self.count += len(outs)"), "is applied once"),
         (_tally(outs="primitive.bind_list(*values, **params)"), "calls itself"),
         (_tally().replace("trace.value(core.as_value(out)), trace.count",
@@ -304,7 +310,7 @@ exercise(
 
 
 def grade_peak(peak: Callable) -> None:
-    for x in (1.0, -2.0, 0.5, *np.random.default_rng(0).normal(size=5).round(2).tolist()):
+    for x in (1.0, -2.0, 0.5, -4.0, *np.random.default_rng(0).normal(size=5).round(2).tolist()):
         y = np.sin(x) * x
         result = peak(x)
         message = f"for x = {x} the answer is ({y * y:.5g}, {max(y, x):.5g}), and yours "
@@ -342,6 +348,8 @@ def peak(x):
         ("def peak(x):\n    global largest\n    y = jnp.sin(x) * x\n"
          "    largest = jnp.maximum(y, x)\n    return y * y, largest", "still catches a tracer"),
         ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, max(y, x)", "under vmap"),
+        ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, jnp.maximum(jnp.abs(y), x)",
+         "for x = -4.0"),
         ("def peak(x):\n    y = jnp.sin(x) * x\n    return jnp.maximum(y, x), y * y",
          "comes first"),
         ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, jnp.max(jnp.maximum(y, x))",
@@ -472,10 +480,14 @@ def grade_spoken(spoken: Callable) -> None:
             "an operation stands there as often as it is applied" if expected == ["sin"] * 2 else
             "after the first operation, what does the second one see of its result?"))
 
-    first = spoken(wave)(1.0)
+    once = spoken(wave)
+    first = once(1.0)
     spoken(aside)(1.0)
     expect(first == ["sin", "mul"], f"after a second call the list of the first is {first}, and "
            "was ['sin', 'mul']: make a list for each call")
+    again = once(2.0)
+    expect(again == ["sin", "mul"], "for my_wave, spoken once and called twice, the second list "
+           f"is ['sin', 'mul'], and yours is {again}: make a trace for each call")
     heard = []
 
     def twice(x: Any) -> Any:
@@ -542,6 +554,9 @@ exercise(
         ("heard = []\n\n" + _names(note="self.names = heard; heard.append(primitive.name)").replace(
             "trace = NameTrace(", "heard.clear()\n        trace = NameTrace("),
          "a list for each call"),
+        (_names(trace="trace").replace("    def named", "    trace = NameTrace(current_trace)\n\n"
+                                       "    def named").replace("        trace = trace\n", ""),
+         "a trace for each call"),
         (_names(run="primitive.bind(*args, **params)"), "Take the values"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
         (_names(note="self.names += [n for n in [primitive.name] if n not in self.names]"),

@@ -103,7 +103,7 @@ def grade_stacked(stacked: Callable) -> None:
         return jnp.ones(chance.choice([(), (2,), (2, 3)]))
 
     forms = [{"w": jnp.ones((2, 3)), "b": (jnp.ones(()),)}, *_nests(leaf, 4)]
-    for form, count in zip(forms, (5, 2, 3, 1, 4), strict=True):
+    for form, count in zip(forms, (5, 2, 7, 1, 4), strict=True):
         trees = [jax.tree.map(lambda x, i=i: float(i) * x, form) for i in range(count)]
         expected = jax.tree.map(
             lambda x, n=count: jnp.stack([float(i) * x for i in range(n)]), form)
@@ -134,7 +134,8 @@ def grade_stacked(stacked: Callable) -> None:
             expect(near(mine, theirs), f"for {inputs} a leaf is {theirs.tolist()}, and yours is "
                    f"{mine.tolist()}: are the trees in their order?")
     counts = stacked([{"steps": jnp.array(k)} for k in (3, 5)])["steps"]
-    of_dtype("two trees with a leaf of int32 each", counts, np.int32, "stack the leaves as they are")
+    of_dtype("two trees with a leaf of int32 each", counts, np.int32, "stack the leaves as they "
+             "are")
 
 
 exercise(
@@ -147,6 +148,8 @@ def stacked(trees):
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
          "[jnp.atleast_1d(y) for y in x]), *trees)", "glued"),
         ("def stacked(trees):\n    return jax.tree.map(jnp.stack, trees)", "one array at a time"),
+        ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x[:5]), *trees)",
+         "for 7 trees"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.array(x, jnp.float32), "
          "*trees)", "the leaves as they are"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x[::-1]), *trees)",
@@ -420,9 +423,9 @@ def grade_filled(filled: Callable) -> None:
         try:
             got = filled(tree, defaults)
         except (TypeError, ValueError) as error:
-            expect(tree is not parts[0], f"{answer_text}; {trouble(error)}\nwhere `tree` has a None, "
-                   "`defaults` may have a tree, and where it has none, anything: the form is that "
-                   "of `tree`, and a leaf stays as it is")
+            expect(tree is not parts[0], f"{answer_text}; {trouble(error)}\nwhere `tree` has a "
+                   "None, `defaults` may have a tree, and where it has none, anything: the form "
+                   "is that of `tree`, and a leaf stays as it is")
             if isinstance(error, TypeError):
                 raise
             raise Hint(f"{answer_text}; {trouble(error)}\nTo `tree_map`, a None is a node without "
@@ -491,8 +494,8 @@ def grade_nesting(nesting: Callable) -> None:
     for tree in cases:
         treedef = jax.tree.structure(tree)
         expected = depth(treedef)
-        with instead_of(ValueError, "empty", f"for {tree!r} the depth is {expected}, and your `max` "
-                        "has no number to choose from: "
+        with instead_of(ValueError, "empty", f"for {tree!r} the depth is {expected}, and your "
+                        "`max` has no number to choose from: "
                         + ("a leaf has no children" if treedef.num_leaves else
                            "there is no leaf in it")):
             got = nesting(tree)

@@ -65,6 +65,9 @@ def grade_framed(framed: Callable) -> None:
                    "the edges are right, and the inside should stay as it was"),
                   "look at the edges one by one: the first and last row, the first and last "
                   "column")
+    agree("a 3 by 3 matrix of nan", framed(jnp.full((3, 3), jnp.nan)),
+          [[1, 1, 1], [1, jnp.nan, 1], [1, 1, 1]], "nan times 0 is nan: set the edge, whatever was "
+          "there")
     dtype = getattr(framed(jnp.full((3, 3), 7)), "dtype", None)
     expect(dtype == jnp.int32, f"a matrix of int32 becomes one of {dtype}: it should "
            "keep its dtype")
@@ -82,6 +85,8 @@ def framed(x):
          "give it a name"),
         ("def framed(x):\n    return x.at[jnp.array([0, -1])].set(1.0)", "one by one"),
         ("def framed(x):\n    x[0] = 1.0\n    return x", "cannot be written to"),
+        ("def framed(x):\n    inside = jnp.zeros_like(x).at[1:-1, 1:-1].set(1)\n"
+         "    return x * inside + (1 - inside)", "whatever was there"),
         ("def framed(x):\n    return jnp.ones_like(x).at[1:-1, 1:-1].set(0)",
          "the edges are right, and the inside"),
         ("def framed(x):\n    return jnp.ones_like(x)", "stay as it was"),
@@ -108,8 +113,10 @@ def grade_exchanged(exchanged: Callable) -> None:
                   (near(out, once) or near(out, twice), "one of the two values is there twice "
                    "now, and the other is lost: which `x` is read for the second update?"),
                   "only the elements at i and j change")
-    of_dtype("x = [5, 6, 7], i = 0, j = 1", exchanged(jnp.array([5, 6, 7]), 0, 1), np.int32,
-             "an update keeps the dtype of x")
+    whole = exchanged(jnp.array([5, 2**24 + 1, 7]), 0, 1)
+    of_dtype("x = [5, 6, 7], i = 0, j = 1", whole, np.int32, "an update keeps the dtype of x")
+    agree("the whole numbers x = [5, 16777217, 7], i = 0, j = 1", whole, [2**24 + 1, 5, 7], "a "
+          "float32 on the way has no room for all digits", tolerance=0)
     x = np.array([5.0, 6e8], np.float32)
     agree(f"x = {shown(x)}, i = 0, j = 1", exchanged(jnp.asarray(x), 0, 1), x[::-1], "a difference "
           "is rounded, and what is added to it does not come out whole: move the elements "
@@ -131,6 +138,8 @@ def exchanged(x, i, j):
          "cannot be written to"),
         ("def exchanged(x, i, j):\n    return x.at[jnp.array([i, j])].set(x[jnp.array([j, i])])"
          ".astype(jnp.float32)", "keeps the dtype of x"),
+        ("def exchanged(x, i, j):\n    return x.at[jnp.array([i, j])].set("
+         "x[jnp.array([j, i])].astype(jnp.float32))", "no room for all digits"),
         ("def exchanged(x, i, j):\n    x.at[i].set(x[j])\n    x.at[j].set(x[i])\n    return x",
          "as it was"),
         ("def exchanged(x, i, j):\n    y = np.array(x)\n    y[[i, j]] = y[[j, i]]\n"
@@ -168,6 +177,9 @@ def grade_group_means(group_means: Callable) -> None:
     agree("the whole numbers [1, 2, 4] in the groups [0, 0, 1]",
           group_means(jnp.array([1, 2, 4]), jnp.array([0, 0, 1]), 2), [1.5, 4.0], "a mean of whole "
           "numbers need not be whole")
+    agree("the values [0.5, 0.25, 2.5] in the groups [1, 0, 1]",
+          group_means(jnp.array([0.5, 0.25, 2.5]), jnp.array([1, 0, 1]), 2), [0.25, 1.5], "the "
+          "values need not be whole")
 
 
 exercise(
@@ -191,6 +203,9 @@ def group_means(values, groups, count):
         ("def group_means(values, groups, count):\n    zeros = jnp.zeros(count, values.dtype)\n"
          "    means = zeros.at[groups].add(values) / zeros.at[groups].add(1)\n"
          "    return means.astype(values.dtype)", "need not be whole"),
+        ("def group_means(values, groups, count):\n    sums = jnp.zeros(count, int).at[groups].add("
+         "values.astype(int))\n    return sums / jnp.zeros(count).at[groups].add(1)",
+         "the values need not be whole"),
         ("def group_means(values, groups, count):\n    sums = jnp.zeros(count)\n"
          "    sums.at[groups].add(values)\n    return sums", "nothing has arrived"),
         ("def group_means(values, groups, count):\n"
@@ -321,6 +336,8 @@ _PROGRAMS = (  # in a reader's words, how many updates are lost, a hint
     ("jnp.sin(x)\nreturn x.at[0].max(2.0)", 0, "the sine is forgotten, but it is not an update"),
     ("y = x.at[0].set(1.0)\nreturn x * jnp.sum(y)", 0, "the sum reads it"),
     ("for i in range(3):\n    x.at[i].set(0.0)\nreturn x", 3, "one in each round"),
+    ("y = x.at[0].set(1.0)\ny.at[1].set(2.0)\nreturn x", 1, "the first is read, by the second: "
+     "only the second is lost"),
 )
 
 
@@ -359,6 +376,11 @@ exercise(
          "it is not an update"),
         (_FORGOTTEN.replace(" and eqn.outvars[0] not in read", ""), "by its caller"),
         (_FORGOTTEN.replace("return sum(", "return any("), "not only whether"),
+        ("def forgotten(f, *args):\n    program = jax.make_jaxpr(f)(*args).jaxpr\n"
+         "    needed, lost = set(program.outvars), 0\n    for eqn in reversed(program.eqns):\n"
+         "        if eqn.outvars[0] in needed:\n            needed.update(eqn.invars)\n"
+         "        else:\n            lost += eqn.primitive.name.startswith('scatter')\n"
+         "    return lost", "only the second is lost"),
         ("def forgotten(f, *args):\n    return f(*args)", "one number"),
     ],
     afterthought="a program is data, so a check for a trap of your own takes a few lines",

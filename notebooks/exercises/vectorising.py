@@ -28,7 +28,8 @@ LOOPS: tuple[tuple[tuple, list[tuple], list[tuple]], ...] = (
     ((0, None), [(3, 2), (3,)], [(2,), (3,)]),
     ((1, 0), [(3, 3), (3, 3)], [(3,), (3,)]),
     ((None, 2), [(4,), (4, 2, 4)], [(4,), (4, 2)]),
-    ((-1, 0), [(3, 2, 4), (4, 3)], [(3, 2), (3,)]))
+    ((-1, 0), [(3, 2, 4), (4, 3)], [(3, 2), (3,)]),
+    ((-1, None), [(3, 2), (4,)], [(3,), (4,)]))
 
 
 def grade_slowly(slowly: Callable) -> None:
@@ -95,6 +96,8 @@ def slowly(f, in_axes):
            (_slowly(stack="[{call} for i in range(size)]"), "stack the results"),
            (_slowly(stack="jnp.hstack([{call} for i in range(size)])"), "along a new axis"),
            (_slowly(one="np.take(x, i, axis or 0)"), "goes to each call as it is"),
+           (_slowly().replace("if axis is not None]", "if axis is not None and axis >= 0]"),
+            "not enough values to unpack"),
            (_slowly(stack="jnp.stack([jnp.float32({call}) for i in range(size)])"),
             "stack what f gives"),
            (_slowly(one="x if axis is None else x[i]"), "another axis than the first"),
@@ -189,8 +192,8 @@ def grade_all_pairs(all_pairs: Callable) -> None:
           "f is called with one x and one y, and these may be vectors: `vmap` makes the pairs")
     agree("f(x, y) = x - y of 3 points and 4 centres in the plane",
           all_pairs(lambda x, y: x - y)(points, centres),
-          np.asarray(points)[:, None] - np.asarray(centres), "f may give a vector, which lies along "
-          "the last axis of the table: the rows and columns are the first two")
+          np.asarray(points)[:, None] - np.asarray(centres), "f may give a vector, which lies "
+          "along the last axis of the table: the rows and columns are the first two")
     program = jax.make_jaxpr(all_pairs(lambda x, y: x - 2 * y))(jnp.ones(12), jnp.ones(10))
     expect(len(program.eqns) < 40, "the tables are right; but for 12 x and 10 y your program has "
            f"{len(program.eqns)} equations, since f is called for each pair. Use `vmap` twice")
@@ -255,7 +258,7 @@ def diagonal_sums(xs):
 
 def grade_max_p(max_p: Any) -> None:
     expect(callable(getattr(max_p, "impl", None)), "`mini.max_p` is a Primitive with a rule `impl`")
-    x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float)
+    x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float) - 20
     for axes in ((1,), (0, 2), (0, 1, 2)):
         inputs, result = f"impl(x, axes={axes}) and x = {shown(x)}", max_p.impl(x, axes=axes)
         expect(isinstance(result, list | tuple), f"for {inputs} [{shown(x.max(axes))}] is "
@@ -312,6 +315,7 @@ exercise(
                              "np.max(x, axis=tuple(k + 1 for k in axes))"), "tracers of the outer"),
            (_max_p(axes="axes"), "is axis k + 1"), (_max_p(impl="np.max(x, axis=axes)"), "a list"),
            (_max_p(impl="[np.min(x, axis=axes)]"), "the largest along"),
+           (_max_p(impl="[np.max(x, axis=axes, initial=0)]"), "the largest along"),
            (_max_p(x="values[0]"), "where is the axis"),
            (_max_p(dims="0"), "does not give two lists"), (_max_p(batch="None"), "now the rule"),
            ('max_p = linear("max", lambda x, axes: np.max(x, axis=axes), '
