@@ -99,6 +99,8 @@ def grade_votes(votes: Callable) -> None:
               (near(out, counted(from_end)), "candidate 2 has one vote too many: what is -1?"),
               (near(out, counted(np.maximum(b[~high], 0))), "candidate 0 has one vote too many: -1 "
                "was moved inside"),
+              (np.asarray(out).dtype == bool, "a boolean cannot count: of which dtype are the "
+               "zeros that you begin with?"),
               (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
               "count those from 0 to 2")
     many = np.arange(1200) % 4
@@ -127,6 +129,8 @@ def votes(ballots, candidates):
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].set(1, mode='drop', "
                        "wrap_negative_indices=False)"), "does not count"),
         (_VOTES.format("jnp.bincount(ballots, length=candidates)"), "candidate 0 has"),
+        (_VOTES.format("jnp.zeros(candidates, bool).at[ballots].add(1, mode='drop', "
+                       "wrap_negative_indices=False)"), "a boolean cannot count"),
         (_VOTES.format("jnp.zeros(candidates, jnp.int8).at[ballots].add(1, mode='drop', "
                        "wrap_negative_indices=False)"), "too small a dtype"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, "
@@ -377,7 +381,7 @@ def grade_neighbours(neighbours: Callable) -> None:
               (np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to "
                                                 "choose"),
               (near(out, left + x + right), "an element is no neighbour of its own"),
-              "outside there are zeros")
+              "the sum of the one before and the one after; outside there are zeros")
     expect(quiet(neighbours, jnp.arange(4.0)), "for x = [0, 1, 2, 3] the sums are right; but the "
            "check finds an index for which no mode is given")
     dtype = getattr(neighbours(jnp.arange(4)), "dtype", None)
@@ -535,6 +539,7 @@ def grade_last_of(last_of: Callable) -> None:
                "elements has no last one: there 0 is expected"),
               (near(out, np.maximum(expected, 0)), "an element may be negative, and then 0 is "
                "larger"),
+              (near(np.abs(out), abs(expected)), "an element may be negative, and keeps its sign"),
               (near(out, np.where(n > 0, rows[:, -1], 0)), "that is the last column; a row of 1 "
                "ends at place 0"),
               "a row of n elements has its last one at place n - 1")
@@ -566,6 +571,9 @@ def last_of(rows, lengths):
         ("def last_of(rows, lengths):\n"
          "    hit = jnp.arange(rows.shape[1]) + 1 == lengths[:, None]\n"
          "    return jnp.max(jnp.where(hit, rows, 0.0), axis=1)", "may be negative"),
+        ("def last_of(rows, lengths):\n    hit = jnp.arange(rows.shape[1]) + 1 == "
+         "lengths[:, None]\n    return jnp.sum(jnp.where(hit, abs(rows), 0.0), axis=1)",
+         "keeps its sign"),
         ("def last_of(rows, lengths):\n    return jnp.where(lengths > 0, rows[:, -1], 0.0)",
          "that is the last column"),
         ("def last_of(rows, lengths):\n    return rows.at[jnp.arange(len(rows)), lengths].get("

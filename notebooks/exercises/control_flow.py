@@ -185,8 +185,9 @@ def grade_fibonacci(fibonacci: Callable) -> None:
         expect(np.shape(result) == (n,), f"for n = {n} the shape is ({n},), and yours is "
                f"{np.shape(result)}: each round gives one number as its row")
         agree(f"n = {n}", result, numbers[:n],
-              (near(result, numbers[:n]), "they are nearly right: a power of a fraction is "
-               "rounded, a sum of whole numbers is not"),
+              (near(result, numbers[:n]), "they are nearly right: what is computed with fractions "
+               "is rounded, a sum of whole numbers is not"),
+              (near(result, numbers[:n][::-1]), "the right numbers, from the last to the first"),
               (near(result, numbers[1:n + 1]), "the first 1 is missing: which of the two "
                "does a round give?"),
               (near(result, [0, *numbers][:n]), "with which pair do you start?"),
@@ -217,6 +218,7 @@ exercise(
            (_fibonacci_text(pair="(b, b + b)"), "of the old one"),
            (_fibonacci_text(init="(1.0, 1.0)"), "and not with 1.0"),
            (_fibonacci_text(row="(a, b)"), "as its row"),
+           (_fibonacci_text().rstrip() + "[::-1]", "from the last to the first"),
            (_fibonacci_text(init="(jnp.int8(1), jnp.int8(1))"), "has wrapped around"),
            ("def fibonacci(n):\n    g = (1 + 5 ** 0.5) / 2\n    _, k = lax.scan(lambda k, _: "
             "(k + 1, k), 1, None, length=n)\n    return jnp.round(g ** k / 5 ** 0.5).astype(int)",
@@ -387,12 +389,16 @@ def grade_moving_mean(moving_mean: Callable) -> None:
                         "int32[], and comes out as float32[]: what should it be at the start?"):
             result = moving_mean(jnp.array(xs))
         agree(f"the integers {shown(xs)}", result, expected,
-              (near(result, np.trunc(result)), "the means are cut to whole numbers: the carry has "
-               "a type now that cannot hold them"),
+              (near(result, np.trunc(result)), "the means are cut to whole numbers: can the type "
+               "of the carry hold them?"),
               (np.shape(result) == (), "that is the last mean; all of them are wanted"),
               (np.shape(result) == (n - 1,), "the first reading has a mean, too"),
-              (np.shape(result) == (n,) and near(np.ravel(result)[0], expected[0]), "the old mean "
-               "counts three times as much as the reading"),
+              (np.shape(result) == (n,) and n > 1 and near(
+                  np.ravel(result)[1], 0.25 * xs[0] + 0.75 * xs[1]), "the old mean counts three "
+               "times as much as the reading"),
+              (np.shape(result) == (n,) and near(np.ravel(result)[0], expected[0]), "the first "
+               "mean is right; each further one is three quarters of the old mean and a quarter of "
+               "the reading"),
               "the first mean starts from the first reading", tolerance=1e-3)
     _uses("scan", moving_mean, jnp.arange(4))
 
@@ -416,6 +422,7 @@ exercise(
     wrong=[(_moving_mean_text("xs[0]"), "at the start"),
            (_moving_mean_text("xs[0]", "(0.75 * mean + 0.25 * x).astype(int)"), "cut to whole"),
            (_moving_mean_text("0.0"), "from the first reading"),
+           (_moving_mean_text("1.0 * xs[0]", "0.5 * mean + 0.5 * x"), "three quarters"),
            (_moving_mean_text("1.0 * xs[0]", "0.25 * mean + 0.75 * x"), "three times as much"),
            (_moving_mean_text("1.0 * xs[0]").replace("xs)[1]", "xs)[0]"), "the last mean"),
            ("def moving_mean(xs):\n    out, mean = [], xs[0]\n    for x in xs:\n"

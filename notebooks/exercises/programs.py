@@ -452,7 +452,8 @@ def grade_all_names(all_names: Callable) -> None:
             hint = ("the list still has the names of an earlier program: a default argument is "
                     "made once, and a list that is one grows from call to call")
         if has_inner and isinstance(result, list) and sorted(result) == sorted(expected):
-            hint = "an equation's own name first, then at once those of what it holds"
+            hint = ("an equation's own name first, then at once those of what it holds, in the "
+                    "order of its parameters")
         expect(result == expected,
                f"for {text} the names are {expected}, and yours are {result!r}\n{hint}")
 

@@ -163,6 +163,7 @@ def grade_talking(talking: Callable) -> None:
            "once: the numbers are not there yet when Python prints")
     expect(all(said), shown_lines + "the first call printed, and the others did not")
     expect(any(text.startswith("x is ") for text in said), shown_lines + "mind the words")
+    expect(not any("\n" in text for text in said), shown_lines + "one line for each call")
     expect(len(set(said)) > 1, shown_lines + "each call has a number of its own")
     expect(said == expected, shown_lines + "print the argument")
 
@@ -182,6 +183,8 @@ def talking(x):
         ('def talking(x):\n    jax.debug.print("x is {}", x)', "twice the argument"),
         ('def talking(x):\n    jax.debug.print("x is {}", 2 * x)\n    return 2 * x',
          "print the argument"),
+        ('def talking(x):\n    for _ in range(2):\n        jax.debug.print("x is {}", x)\n'
+         '    return 2 * x', "one line for each call"),
         ('def talking(x):\n    jax.debug.print("x is 1.0")\n    return 2 * x',
          "a number of its own"),
     ],
@@ -490,7 +493,9 @@ def grade_activations(activations: Callable) -> None:
             expect(isinstance(result, tuple | list) and len(result) == 2 and
                    isinstance(result[1], tuple | list),
                    f"for {inputs} the answer is a pair, the output and a list of {count}, and "
-                   f"yours is {shown(result)}\nreturn both")
+                   f"yours is {shown(result)}\n" + (
+                       "a list: the layers need not be of one size" if isinstance(
+                           result, tuple | list) and len(result) == 2 else "return both"))
             out, hidden = result
             agree(inputs, len(hidden), count,
                   (len(hidden) == count + 1, "the input is not a result of a layer"),
@@ -533,6 +538,8 @@ exercise(
         (_ACTIVATIONS.replace("hidden.append(x)", "hidden.append(np.asarray(x))"),
          "knows no tracers"),
         (_ACTIVATIONS.replace("return x, hidden", "return x"), "return both"),
+        (_ACTIVATIONS.replace("return x, hidden", "return x, jnp.stack(hidden)"),
+         "need not be of one size"),
         (_ACTIVATIONS.replace("[]", "[x]"), "is not a result"),
         (_ACTIVATIONS.replace("return x, hidden", "return x, hidden[::-1]"), "comes first"),
         (_ACTIVATIONS.replace("x = jnp.tanh(w @ x)\n        hidden.append(x)",

@@ -356,6 +356,8 @@ def grade_rows_of(rows_of: Callable) -> None:
     expect((every < 0).any(), f"for random.key(8) and 400 rows no number is negative, and the "
            f"smallest of yours is {every.min():.3g}\nnormal numbers are expected: half of them are "
            "negative")
+    expect(len(np.unique(every[0])) > 1, f"for random.key(8) the numbers of a row are all the "
+           f"same, {shown(every[0])}: a row has several numbers")
     distinct = len(np.unique(every))
     expect(distinct > 1580, f"for random.key(8) and 400 rows of 4 there should be 1600 numbers, "
            f"and yours has {distinct} different ones: two rows have a key in common")
@@ -392,6 +394,8 @@ def rows_of(key, count, width):
          "    keys = [key, *(random.fold_in(key, i) for i in range(1, count))]\n"
          "    return jnp.stack([random.normal(key, (width,)) for key in keys])",
          "the numbers of the key itself"),
+        ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: jnp.full(width, "
+         "random.normal(random.fold_in(key, i))))(jnp.arange(count))", "are all the same"),
         ("def rows_of(key, count, width):\n    keys = random.split(key, 300)[:count]\n"
          "    return jax.vmap(lambda key: random.normal(key, (width,)))(keys)",
          "no largest number of rows"),

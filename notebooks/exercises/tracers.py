@@ -72,7 +72,7 @@ def grade_product_type(product_type: Callable) -> None:
             result, raised = product_type(matrix, vector), False
         except TypeError:
             continue
-        except ValueError as error:
+        except (AssertionError, ValueError) as error:
             result, raised = error, True
         expect(raised or not isinstance(result, Exception), f"for {matrix} and {vector} yours "
                f"returns {result!r}: `raise` it")
@@ -104,6 +104,8 @@ exercise(
         (_product('f"{matrix.dtype}[{matrix.shape[0]}]"'), "a type is a ShapedArray"),
         (_product(unfit="False"), "there is no product"),
         (_product().replace("raise", "return"), "`raise` it"),
+        ("def product_type(matrix, vector):\n    assert matrix.shape[1] == vector.shape[0]\n"
+         "    return ShapedArray(matrix.shape[:1], matrix.dtype)", "a TypeError is expected"),
         (_product().replace("TypeError", "ValueError"), "a TypeError is expected"),
         (_product(unfit="vector.shape[0] not in (1, matrix.shape[1])"), "there is no product"),
         (_product("ShapedArray((np.zeros(matrix.shape, matrix.dtype) @ np.zeros(vector.shape, "
