@@ -207,8 +207,9 @@ def grade_newton(newton: Callable) -> None:
     expect(near(newton(f, 1.0, 0), 1.0), "no steps should not move at all")
     _agrees(newton(lambda x: 2.0 - x * x, 1.0, 1), 1.5, "2 - x², whose slope is negative, from 1 "
             "in 1 steps")
-    _agrees(newton(lambda x: 1e-6 * f(x), 1.0, 2), 17 / 12, "(x² - 2) / 1000000, which is small "
+    _agrees(newton(lambda x: 1e-12 * f(x), 1.0, 2), 17 / 12, "(x² - 2) / 10¹², which is small "
             "everywhere, from 1 in 2 steps")
+    _agrees(newton(f, -1.0, 1), -1.5, "x² - 2 from -1 in 1 steps")
     for a, x in np.random.default_rng(2).uniform(1, 3, (5, 2)).round(2).tolist():
         expected = x
         for steps in range(1, 4):
@@ -238,6 +239,9 @@ def newton(f, x, steps):
          "divide the value by the slope"),
         ("def newton(f, x, steps):\n    v, s = jax.jvp(f, (x,), (1.0,))\n    return x - v / s",
          "same place"),
+        ("def newton(f, x, steps):\n    for _ in range(steps):\n"
+         "        v, s = jax.jvp(f, (x,), (1.0,))\n        x = abs(x - v / s)\n    return x",
+         "from -1 in 1 steps"),
         ("def newton(f, x, steps):\n    for _ in range(steps):\n"
          "        v, s = jax.jvp(f, (x,), (1.0,))\n        x = x - v / abs(s)\n    return x",
          "whose slope is negative"),

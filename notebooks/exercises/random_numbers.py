@@ -358,6 +358,13 @@ def grade_rows_of(rows_of: Callable) -> None:
            "negative")
     expect(len(np.unique(every[0])) > 1, f"for random.key(8) the numbers of a row are all the "
            f"same, {shown(every[0])}: a row has several numbers")
+    mean, variance = every.mean(), every.var()
+    expect(abs(mean) < 0.13 and abs(variance - 1) < 0.18, "for random.key(8) and 400 rows of 4 the "
+           f"mean is {mean:.2f} and the variance {variance:.2f}: those of normal numbers are 0 and "
+           "1")
+    fourth = np.mean((every - mean)**4) / variance**2
+    expect(abs(fourth - 3) < 0.7, f"for random.key(8) and 400 rows of 4 the mean fourth power is "
+           f"{fourth:.1f}, and of normal numbers it is 3: another distribution")
     distinct = len(np.unique(every))
     expect(distinct > 1580, f"for random.key(8) and 400 rows of 4 there should be 1600 numbers, "
            f"and yours has {distinct} different ones: two rows have a key in common")
@@ -394,6 +401,10 @@ def rows_of(key, count, width):
          "    keys = [key, *(random.fold_in(key, i) for i in range(1, count))]\n"
          "    return jnp.stack([random.normal(key, (width,)) for key in keys])",
          "the numbers of the key itself"),
+        ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: 2 * random.normal("
+         "random.fold_in(key, i), (width,)))(jnp.arange(count))", "those of normal numbers"),
+        ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: 0.5**0.5 * random.laplace("
+         "random.fold_in(key, i), (width,)))(jnp.arange(count))", "another distribution"),
         ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: jnp.full(width, "
          "random.normal(random.fold_in(key, i))))(jnp.arange(count))", "are all the same"),
         ("def rows_of(key, count, width):\n    keys = random.split(key, 300)[:count]\n"
@@ -440,9 +451,17 @@ def grade_steps_of(steps_of: Callable) -> None:
            f"yours are {lengths[1]} and {lengths[3]}")
     expect(not near(out, steps_of(random.key(7), 8)), message + "and so it is for random.key(7): "
            "another key should give another walk")
-    first = np.mean([steps_of(random.key(seed), 1)[0] for seed in range(60)])
+    first = float(np.mean(jax.vmap(lambda key: steps_of(key, 1))(random.split(random.key(5), 60))))
     expect(abs(first) < 0.6, f"of 60 keys the places after one step are on average {first:.1f}: a "
            "walk begins at 0, from where a step goes as often up as down")
+    places = np.asarray(steps_of(random.key(8), 20_000), float)
+    moves = np.diff(places)
+    linked = float(np.corrcoef(moves, places[:-1])[0, 1])
+    expect(abs(linked) < 0.05, "of 20000 steps each is linked with the place from which it starts "
+           f"(correlation {linked:.2f}): a step should not depend on that")
+    told = f"of 20000 steps the mean is {moves.mean():.2f} and the variance {moves.var():.2f}"
+    expect(abs(moves.mean()) < 0.04 and abs(moves.var() - 1) < 0.06, told + ": those of normal "
+           "steps are 0 and 1")
 
 
 exercise(
@@ -458,6 +477,12 @@ def steps_of(key, count):
         ("def steps_of(key, count):\n    def step(place, key):\n"
          "        place = place + random.normal(key)\n        return place, place\n"
          "    return lax.scan(step, 1.0, random.split(key, count))[1]", "a walk begins at 0"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = 0.9 * place + random.normal(key)\n        return place, place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "should not depend on"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = place + 1.1 * random.normal(key)\n        return place, place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "those of normal steps"),
         ("def steps_of(key, count):\n    def step(place, _):\n"
          "        place = place + random.normal(key)\n        return place, place\n"
          "    return lax.scan(step, 0.0, None, length=count)[1]", "each key may be used once"),
@@ -565,6 +590,11 @@ def grade_shuffled(shuffled: Callable) -> None:
     orders = [np.asarray(shuffled(random.key(s), xs, xs)[0]).tolist() for s in (3, 4)]
     expect(orders[0] != orders[1], f"for random.key(3) and random.key(4) yours is {orders[0]}: "
            "another key should give another order")
+    xs = jnp.arange(20)
+    means = np.mean([shuffled(random.key(seed), xs, xs)[0] for seed in range(60)], axis=0)
+    expect(means.min() > 3 and means.max() < 16, "for xs = [0, …, 19] and 60 keys the mean at each "
+           f"place should be about 9.5, and yours go from {means.min():.1f} to {means.max():.1f}: "
+           "an example may go to any place")
     pictures = jnp.arange(12.0).reshape(6, 2)
     x, y = shuffled(random.key(1), pictures, jnp.arange(6))
     expect(jnp.asarray(y).dtype == jnp.int32, f"for xs of float32 and ys of int32 the new ys are "
@@ -594,6 +624,9 @@ def shuffled(key, xs, ys):
          "    return xs[order], ys[order]", "should come once"),
         ("def shuffled(key, xs, ys):\n    order = random.permutation(random.key(0), len(xs))\n"
          "    return xs[order], ys[order]", "another key should give another order"),
+        ("def shuffled(key, xs, ys):\n"
+         "    order = jnp.argsort(random.bernoulli(key, 0.5, (len(xs),)))\n"
+         "    return xs[order], ys[order]", "may go to any place"),
         ("def shuffled(key, xs, ys):\n    order = np.random.permutation(len(xs))\n"
          "    return xs[order], ys[order]", "the same order"),
         ("def shuffled(key, xs, ys):\n    order = random.permutation(key, len(xs))\n"

@@ -465,6 +465,7 @@ def grade_spoken(spoken: Callable) -> None:
     for f, text, expected in ((wave, "my_wave", ["sin", "mul"]),
                             (aside, "x -> add(cos(3.0), x)", ["add"]),
                             (lambda x: mini.sin(mini.sin(x)), "x -> sin(sin(x))", ["sin", "sin"]),
+                            (lambda x: mini.sin(mini.cos(x)), "x -> sin(cos(x))", ["cos", "sin"]),
                             (lambda x: x, "x -> x", [])):
         with instead_of(TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
                         "error: NumPy was given one of your tracers. Take the values out before "
@@ -478,6 +479,7 @@ def grade_spoken(spoken: Callable) -> None:
                "of the first call: a list in the body of a class is one for all its objects; make "
                "it in `__init__`")
         expect(result == expected, message + (
+            "in the order in which they are applied" if sorted(result) == sorted(expected) else
             "the cosine is of a number, which does not come from x" if "cos" in result else
             "an operation stands there as often as it is applied" if expected == ["sin"] * 2 else
             "after the first operation, what does the second one see of its result?"))
@@ -561,6 +563,8 @@ exercise(
          "a trace for each call"),
         (_names(run="primitive.bind(*args, **params)"), "Take the values"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
+        (_names(note="self.names = sorted([*self.names, primitive.name], reverse=True)"),
+         "in the order in which"),
         (_names(note="self.names += [n for n in [primitive.name] if n not in self.names]"),
          "as often as it is applied"),
         (_names(more="\n    def concerns(self, primitive, args, params):\n"
