@@ -339,7 +339,8 @@ def gelu(x):
 
 def grade_total(total: Callable) -> None:
     random = np.random.default_rng(0)
-    cases = [("[0.5, 0.25, 8.0]", np.array([0.5, 0.25, 8.0])), ("a thousand ones", np.ones(1000))]
+    cases = [("[0.5, 0.25, 8.0]", np.array([0.5, 0.25, 8.0])), ("a thousand ones", np.ones(1000)),
+             ("three numbers of 30000", np.full(3, 30000.0)), ("[4, -1.5]", np.array([4, -1.5]))]
     for n in (1, 5, 300, 1500):
         xs = random.integers(0, 9, n)
         cases.append((f"{n} numbers that begin with {xs[:5].tolist()}", xs))
@@ -377,6 +378,11 @@ def total(xs):
         ("def total(xs):\n    s = jnp.float32(0)\n    for x in xs:\n        s = s + x\n"
          "    return s", "a bfloat16 is expected"),
         ("def total(xs):\n    return jnp.bfloat16(len(xs))", "the sum is 8.75"),
+        ("def total(xs):\n    s = jnp.float32(0)\n    for x in xs:\n        s = s + abs(x)\n"
+         "    return s.astype(jnp.bfloat16)", "for [4, -1.5] the sum is 2.5"),
+        ("def total(xs):\n    s = jnp.float16(0)\n    for x in xs:\n"
+         "        s = s + x.astype(jnp.float16)\n    return s.astype(jnp.bfloat16)",
+         "for three numbers of 30000"),
         ("def total(xs):\n    return xs.astype('float32').sum().astype('bfloat16')",
          "one element after the other"),
         ("def total(xs):\n    return jnp.sum(xs)", "one element after the other"),
@@ -391,7 +397,7 @@ def total(xs):
 # -- fits ------------------------------------------------------------------------------------------
 
 def grade_fits(fits: Callable) -> None:
-    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
+    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         for n in (0, 100, 300, high, high + 1, -1, low, low - 1, -high, 10**30):
             result = fits(n, dtype)
@@ -418,6 +424,8 @@ def fits(n, dtype):
         (_FITS.format("-2 ** (jnp.iinfo(dtype).bits - 1) <= n < 2 ** (jnp.iinfo(dtype).bits - 1)"),
          "`fits(255, 'uint8')` is True, and yours gives False"),
         (_FITS.format("jnp.array([0], dtype=dtype)[0] + n > 0"), "yours gives"),
+        (_FITS.format("float(np.iinfo(dtype).min) <= float(n) <= float(np.iinfo(dtype).max)"),
+         "`fits(9223372036854775808, 'int64')` is False"),
     ],
     hints=["`jnp.iinfo` knows the smallest and the largest"])
 

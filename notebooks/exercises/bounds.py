@@ -32,7 +32,7 @@ def grade_read_at(read_at: Callable) -> None:
     random = np.random.default_rng(0)
     for n in (3, 1, 2, 5):
         x = random.permutation(90)[:n] + 10
-        for i in (*range(n + 3), *range(-1, -n - 4, -1)):
+        for i in (*range(n + 3), *range(-1, -n - 4, -1), 1000, -1000):
             inputs, expected = f"x = {shown(x)} and i = {i}", x[np.clip(i, -n, n - 1)]
             outside = ("a negative index can be outside, too: it lies before the first element"
                        if i < 0 else "NumPy refuses the index: it must be moved before it reads")
@@ -45,6 +45,9 @@ def grade_read_at(read_at: Callable) -> None:
                   (near(out, x[i % n]), "the nearest element is expected, and this is one from "
                    "the other end"),
                   "first count a negative index from the end, then move it inside")
+            kind = np.asarray(out).dtype.kind
+            expect(kind == x.dtype.kind, f"for {inputs} the answer is the whole number {expected}, "
+                   f"and yours is {out!r}: an element, as it stands there")
 
 
 _READ = "def read_at(x, i):\n    return {}"
@@ -63,6 +66,8 @@ def read_at(x, i):
         (_READ.format("x[min(i, len(x) - 1)]"), "before the first element"),
         (_READ.format("x[np.clip(i, 0, len(x) - 1)]"), "counts from the end"),
         (_READ.format("x[i % len(x)]"), "from the other end"),
+        (_READ.format("x[np.clip(i, -len(x), len(x) - 1) if i > -99 else -1]"), "i = -1000"),
+        (_READ.format("float(x[max(-len(x), min(i, len(x) - 1))])"), "as it stands there"),
         (_READ.format("jnp.asarray(x)[i]"), "NumPy and Python"),
         (_READ.format("x[i] if -len(x) <= i < len(x) else x[-1]"), "from the other end"),
     ],
@@ -94,8 +99,13 @@ def grade_votes(votes: Callable) -> None:
               (near(out, counted(from_end)), "candidate 2 has one vote too many: what is -1?"),
               (near(out, counted(np.maximum(b[~high], 0))), "candidate 0 has one vote too many: -1 "
                "was moved inside"),
+              (np.asarray(out).dtype == bool, "a boolean cannot count: of which dtype are the "
+               "zeros that you begin with?"),
               (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
               "count those from 0 to 2")
+    many = np.arange(1200) % 4
+    agree("1200 ballots, of which 300 are for each of 0, 1, 2 and 3, and 3 candidates,",
+          compiled(many), [300, 300, 300], "the counts have too small a dtype")
     expect(quiet(lambda b: votes(b, 3), jnp.asarray(inputs[0])),
            f"for the ballots {shown(inputs[0])} the counts are right; but no mode says that the "
            "invalid ones are meant to be left out")
@@ -119,6 +129,10 @@ def votes(ballots, candidates):
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].set(1, mode='drop', "
                        "wrap_negative_indices=False)"), "does not count"),
         (_VOTES.format("jnp.bincount(ballots, length=candidates)"), "candidate 0 has"),
+        (_VOTES.format("jnp.zeros(candidates, bool).at[ballots].add(1, mode='drop', "
+                       "wrap_negative_indices=False)"), "a boolean cannot count"),
+        (_VOTES.format("jnp.zeros(candidates, jnp.int8).at[ballots].add(1, mode='drop', "
+                       "wrap_negative_indices=False)"), "too small a dtype"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, "
                        "wrap_negative_indices=False)"), "no mode says"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots[(ballots >= 0) & "
@@ -366,7 +380,8 @@ def grade_neighbours(neighbours: Callable) -> None:
                "their own neighbours here: that is what moving an index inside does"),
               (np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to "
                                                 "choose"),
-              "outside there are zeros")
+              (near(out, left + x + right), "an element is no neighbour of its own"),
+              "the sum of the one before and the one after; outside there are zeros")
     expect(quiet(neighbours, jnp.arange(4.0)), "for x = [0, 1, 2, 3] the sums are right; but the "
            "check finds an index for which no mode is given")
     dtype = getattr(neighbours(jnp.arange(4)), "dtype", None)
@@ -386,6 +401,8 @@ def neighbours(x):
         ("def neighbours(x):\n    i = jnp.arange(x.size)\n    return x[jnp.maximum(i - 1, 0)] + "
          "x[i + 1]", "their own neighbours"),
         ("def neighbours(x):\n    return jnp.roll(x, 1) + jnp.roll(x, -1)", "counts from the end"),
+        ("def neighbours(x):\n    p = jnp.pad(x, 1)\n    return p[:-2] + p[1:-1] + p[2:]",
+         "no neighbour of its own"),
         ("def neighbours(x):\n    i = jnp.arange(x.size)\n    return x.at[i - 1].get(mode='fill', "
          "wrap_negative_indices=False) + x.at[i + 1].get(mode='fill')", "yours to choose"),
         ("def neighbours(x):\n    i = jnp.arange(x.size)\n    right = jnp.where(i + 1 < x.size, "
@@ -423,6 +440,10 @@ def grade_pasted(pasted: Callable) -> None:
                    "moved to the border, and overwrite what is there"),
                   "write each element of the patch at a place of its own, and leave out those that "
                   "are outside", what="the image")
+    nines = np.full((3, 3), 9)
+    agree("an image of nines, row = 1 and column = 0", compiled(nines, patch, 1, 0),
+          [[9, 9, 9], [1, 2, 3], [4, 5, 6]], "the patch takes the place of what was there",
+          what="the image")
     expect(quiet(pasted, jnp.asarray(image), jnp.asarray(patch), 3, 4), "for row = 3 and column = "
            "4 the image is right; but the check finds an index for which no mode is given")
 
@@ -446,6 +467,8 @@ exercise(
          "    return lax.dynamic_update_slice(image, patch, (row, column))", "with it"),
         (_PASTED.format(""), "comes in on the other"),
         (_PASTED.format(", mode='drop'"), "comes in on the other"),
+        (_PASTED.format(", mode='drop', wrap_negative_indices=False").replace(".set(", ".add("),
+         "takes the place of"),
         (_PASTED.format(", mode='clip', wrap_negative_indices=False"), "moved to the border"),
         (_PASTED.format(", wrap_negative_indices=False"), "no mode is given"),
         ("def pasted(image, patch, row, column):\n    return lax.dynamic_update_slice(image, "
@@ -501,7 +524,7 @@ exercise(
 def grade_last_of(last_of: Callable) -> None:
     random, compiled = np.random.default_rng(0), jax.jit(last_of)
     for lengths in ([4, 1, 2], [4, 0, 2], *random.integers(0, 5, (4, 3)).tolist()):
-        rows, n = random.integers(10, 99, (3, 4)).astype(np.float32), np.array(lengths)
+        rows, n = random.integers(-99, 99, (3, 4)).astype(np.float32), np.array(lengths)
         last = rows[np.arange(3), n - 1]
         inputs = f"the rows {shown(rows)} and the lengths {lengths}"
         expected = np.where(n > 0, last, 0)
@@ -512,7 +535,14 @@ def grade_last_of(last_of: Callable) -> None:
               (near(out, rows[np.arange(3), np.minimum(n, 3)]), "a row of 1 has its last element "
                "at place 0"),
               (near(out, last), "of a row of no elements this is the element at -1, from the end"),
-              "a row of no elements has no last one: there 0 is expected")
+              ((n == 0).any() and not near(np.asarray(out)[n == 0], 0 * n[n == 0]), "a row of no "
+               "elements has no last one: there 0 is expected"),
+              (near(out, np.maximum(expected, 0)), "an element may be negative, and then 0 is "
+               "larger"),
+              (near(np.abs(out), abs(expected)), "an element may be negative, and keeps its sign"),
+              (near(out, np.where(n > 0, rows[:, -1], 0)), "that is the last column; a row of 1 "
+               "ends at place 0"),
+              "a row of n elements has its last one at place n - 1")
     rows = np.array([[1.0, 2.0, np.nan], [np.nan, 3.0, np.inf]], np.float32)
     n = jnp.array([2, 0])
     agree(f"the rows {shown(rows)} and the lengths [2, 0]", last_of(rows, n), [2, 0], "what comes "
@@ -538,6 +568,16 @@ def last_of(rows, lengths):
          "lengths)", "from the end"),
         ("def last_of(rows, lengths):\n    return rows[jnp.arange(3), jnp.maximum(lengths - 1, 0)]",
          "has no last one"),
+        ("def last_of(rows, lengths):\n"
+         "    hit = jnp.arange(rows.shape[1]) + 1 == lengths[:, None]\n"
+         "    return jnp.max(jnp.where(hit, rows, 0.0), axis=1)", "may be negative"),
+        ("def last_of(rows, lengths):\n    hit = jnp.arange(rows.shape[1]) + 1 == "
+         "lengths[:, None]\n    return jnp.sum(jnp.where(hit, abs(rows), 0.0), axis=1)",
+         "keeps its sign"),
+        ("def last_of(rows, lengths):\n    return jnp.where(lengths > 0, rows[:, -1], 0.0)",
+         "that is the last column"),
+        ("def last_of(rows, lengths):\n    return rows.at[jnp.arange(len(rows)), lengths].get("
+         "mode='fill', fill_value=0.0)", "at place n - 1"),
         ("def last_of(rows, lengths):\n    return jax.vmap(lambda row, n: jnp.where(n > 0, "
          "row[jnp.where(n > 0, n - 1, 9)], 0.0))(rows, lengths)", "throw away"),
         ("def last_of(rows, lengths):\n"

@@ -12,7 +12,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
-from .ways import without
+from .ways import unchanged, without
 
 CHAPTER = "09_control_flow"
 
@@ -95,6 +95,9 @@ def grade_divisor(divisor: Callable) -> None:
         result = jax.vmap(divisor)(*map(jnp.array, zip(*pairs, strict=True)))
     for k, (a, b) in enumerate(pairs):
         agree(f"{a} and {b} in a batch", result[k], math.gcd(a, b), tolerance=0)
+    large = 2**24 + 1
+    agree(f"{3 * large} and {2 * large}", divisor(3 * large, 2 * large), large, "a float32 on the "
+          "way has no room for all digits: whole numbers stay whole numbers", tolerance=0)
     with without(jnp, "gcd", why="write the loop yourself"):
         divisor(84, 36)
     _uses("while", divisor, 84, 36)
@@ -119,6 +122,8 @@ exercise(
             "Under `vmap` they are tracers"),
            (_divisor_text(part=""), "the whole carry"),
            (_divisor_text(part="[1]"), "stands beside"),
+           (_divisor_text().replace("step, (a, b)", "step, (1.0 * a, 1.0 * b)"),
+            "no room for all digits"),
            (_divisor_text("pair[1] > 1"), "until the second number"),
            ("def divisor(a, b):\n    def step(i, pair):\n        a, b = pair\n"
             "        return jnp.where(b == 0, a, b), jnp.where(b == 0, 0, a % jnp.maximum(b, 1))\n"
@@ -180,11 +185,14 @@ def grade_fibonacci(fibonacci: Callable) -> None:
         expect(np.shape(result) == (n,), f"for n = {n} the shape is ({n},), and yours is "
                f"{np.shape(result)}: each round gives one number as its row")
         agree(f"n = {n}", result, numbers[:n],
-              (near(result, numbers[:n]), "they are nearly right: a power of a fraction is "
-               "rounded, a sum of whole numbers is not"),
+              (near(result, numbers[:n]), "they are nearly right: what is computed with fractions "
+               "is rounded, a sum of whole numbers is not"),
+              (near(result, numbers[:n][::-1]), "the right numbers, from the last to the first"),
               (near(result, numbers[1:n + 1]), "the first 1 is missing: which of the two "
                "does a round give?"),
               (near(result, [0, *numbers][:n]), "with which pair do you start?"),
+              (bool((np.asarray(result) < 0).any()), f"a number has no room in {result.dtype}, and "
+               "has wrapped around"),
               "the next pair is made of both numbers of the old one", tolerance=0)
         expect(np.asarray(result).dtype.kind in "iu", f"for n = {n} the numbers are right, and "
                f"their dtype is {result.dtype}: whole numbers begin with 1, and not with 1.0")
@@ -210,6 +218,8 @@ exercise(
            (_fibonacci_text(pair="(b, b + b)"), "of the old one"),
            (_fibonacci_text(init="(1.0, 1.0)"), "and not with 1.0"),
            (_fibonacci_text(row="(a, b)"), "as its row"),
+           (_fibonacci_text().rstrip() + "[::-1]", "from the last to the first"),
+           (_fibonacci_text(init="(jnp.int8(1), jnp.int8(1))"), "has wrapped around"),
            ("def fibonacci(n):\n    g = (1 + 5 ** 0.5) / 2\n    _, k = lax.scan(lambda k, _: "
             "(k + 1, k), 1, None, length=n)\n    return jnp.round(g ** k / 5 ** 0.5).astype(int)",
             "is rounded")])
@@ -223,10 +233,14 @@ def grade_backwards(backwards: Callable) -> None:
         before = start * np.concatenate([[1.0], np.cumprod(xs)])[:n]
         after = ct * np.cumprod(np.concatenate([[1.0], xs[::-1]]))[:n][::-1]
         first, rows = ct * np.prod(xs), after * before
-        result = backwards(start, xs, ct)
+        given = xs.copy()
+        result = backwards(start, given, ct)
         inputs = f"c₀ = {start}, xs = {shown(xs)} and the cotangent {ct} of the last carry"
         expect(isinstance(result, tuple | list) and len(result) == 2, f"for {inputs} a pair is "
                f"expected, the cotangents of c₀ and of xs, and yours is {result}")
+        unchanged(inputs, xs, given)
+        expect(hasattr(result[1], "shape"), f"for {inputs} the cotangents of the xs should be an "
+               f"array, and yours is a {type(result[1]).__name__}")
         agree(inputs, result[0], first, "going back over a round multiplies by its x",
               what="the cotangent of c₀")
         expect(np.shape(result[1]) == (n,), f"for {inputs} there are {n} cotangents of the xs, and "
@@ -271,6 +285,11 @@ exercise(
            (_backwards_text(result="ct, cts[::-1]"), "from the last to the first"),
            (_backwards_text(rows="cts[k] = kept[k]"), "what the round gave"),
            (_backwards_text(result="cts"), "a pair is expected"),
+           (_backwards_text(result="ct, cts.tolist()"), "should be an array"),
+           ("def backwards(c, xs, ct):\n    kept = []\n    for x in xs:\n"
+            "        kept.append(c)\n        c = c * x\n    for k in reversed(range(len(xs))):\n"
+            "        x, xs[k] = xs[k], ct * kept[k]\n        ct = ct * x\n    return ct, xs",
+            "make a new one"),
            (_backwards_text(result="1.0, cts"), "multiplies by its x"),
            ("def backwards(c, xs, ct):\n    one, rows = jax.grad(lambda c, xs: ct * c * "
             "jnp.prod(xs), (0, 1))(c, xs)\n    return one, np.asarray(rows)", "without `grad`")],
@@ -370,8 +389,16 @@ def grade_moving_mean(moving_mean: Callable) -> None:
                         "int32[], and comes out as float32[]: what should it be at the start?"):
             result = moving_mean(jnp.array(xs))
         agree(f"the integers {shown(xs)}", result, expected,
-              (near(result, np.trunc(result)), "the means are cut to whole numbers: the carry has "
-               "a type now that cannot hold them"),
+              (near(result, np.trunc(result)), "the means are cut to whole numbers: can the type "
+               "of the carry hold them?"),
+              (np.shape(result) == (), "that is the last mean; all of them are wanted"),
+              (np.shape(result) == (n - 1,), "the first reading has a mean, too"),
+              (np.shape(result) == (n,) and n > 1 and near(
+                  np.ravel(result)[1], 0.25 * xs[0] + 0.75 * xs[1]), "the old mean counts three "
+               "times as much as the reading"),
+              (np.shape(result) == (n,) and near(np.ravel(result)[0], expected[0]), "the first "
+               "mean is right; each further one is three quarters of the old mean and a quarter of "
+               "the reading"),
               "the first mean starts from the first reading", tolerance=1e-3)
     _uses("scan", moving_mean, jnp.arange(4))
 
@@ -395,6 +422,9 @@ exercise(
     wrong=[(_moving_mean_text("xs[0]"), "at the start"),
            (_moving_mean_text("xs[0]", "(0.75 * mean + 0.25 * x).astype(int)"), "cut to whole"),
            (_moving_mean_text("0.0"), "from the first reading"),
+           (_moving_mean_text("1.0 * xs[0]", "0.5 * mean + 0.5 * x"), "three quarters"),
+           (_moving_mean_text("1.0 * xs[0]", "0.25 * mean + 0.75 * x"), "three times as much"),
+           (_moving_mean_text("1.0 * xs[0]").replace("xs)[1]", "xs)[0]"), "the last mean"),
            ("def moving_mean(xs):\n    out, mean = [], xs[0]\n    for x in xs:\n"
             "        mean = 0.75 * mean + 0.25 * x\n        out.append(mean)\n"
             "    return jnp.stack(out)", "no `scan`")])

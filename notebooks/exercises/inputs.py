@@ -69,20 +69,29 @@ def grade_spread(spread: Callable) -> None:
     random = np.random.default_rng(0)
     spread.__globals__["deviation"] = listening
     try:
-        for readings in ([1.0, 2.0, 6.0], *random.integers(0, 9, (3, 3)).astype(float).tolist()):
+        for readings in ([1.0, 2.0, 6.0], *random.integers(0, 9, (3, 3)).astype(float).tolist(),
+                         random.uniform(2000, 2001, 6).round(3).tolist(),
+                         [0.0] * 9000 + [1.0] * 1000):
             calls.clear()
-            inputs, expected = f"readings = {readings}", np.std(readings)
+            expected = np.std(readings)
+            inputs = f"readings = {readings}" if len(readings) < 9 else "9000 zeros and 1000 ones"
             with wanting(inputs, expected):
                 out = spread(readings)
-            agree(inputs, out, expected, "it is the deviation of all of them, as `deviation` "
-                  "computes it")
+            agree(inputs, out, expected,
+                  (float(min(readings)) % 1 > 0, "the readings are not rounded: of which dtype is "
+                   "your array?"),
+                  "it is the deviation of all of them, as `deviation` computes it", tolerance=2e-4)
             expect(calls, f"for {inputs} the answer is right, but `deviation` was never called: "
                    "let it do the work")
             expect(len(calls) == 1, f"for {inputs} `deviation` should be called once, and was "
                    f"called {len(calls)} times")
+            kind = type(calls[0]).__name__
+            expect(not isinstance(calls[0], list | tuple) or len(calls[0]) > 1, f"for {inputs} "
+                   f"`deviation` was given a {kind}, with one array in it: the array itself is "
+                   "enough")
             expect(not isinstance(calls[0], list | tuple), f"for {inputs} the program of "
                    f"`deviation` should have 1 input, and has {len(calls[0])}: it was given a "
-                   "list. Make an array of it first")
+                   f"{kind}. Make an array of it first")
             expect(isinstance(out, float), f"for {inputs} a Python float is expected, and yours is "
                    f"{type(out).__name__}")
     finally:
@@ -104,6 +113,16 @@ def spread(readings):
     wrong=[
         ("def spread(readings):\n    return float(deviation(readings))", "was given a list"),
         ("def spread(readings):\n    return deviation(jnp.array(readings))", "Python float"),
+        ("def spread(readings):\n    return float(deviation(tuple(readings)))",
+         "was given a tuple"),
+        ("def spread(readings):\n    return float(deviation([jnp.array(readings)]))",
+         "the array itself is enough"),
+        ("def spread(readings):\n    return float(deviation(jnp.array(readings, int)))",
+         "of which dtype"),
+        ("def spread(readings):\n    return float(deviation(jnp.array(readings, jnp.float16)))",
+         "of which dtype"),
+        ("def spread(readings):\n    return float(deviation(jnp.array([readings[:1000]])))",
+         "for 9000 zeros and 1000 ones"),
         ("def spread(readings):\n    return float(np.std(readings))", "do the work"),
         ("def spread(readings):\n    return float(sum(deviation(r) for r in readings))",
          "of all of them"),
@@ -190,7 +209,8 @@ def grade_inputs_of(inputs_of: Callable) -> None:
 
     some: list[tuple[Any, ...]] = [
         ([1.0, 2.0, 3.0],), (np.zeros((2, 3)),), ({"weight": np.ones(4), "bias": None}, 2.0),
-        ((), [[1.0], [2.0, (3.0,)]]), *((generated(3), generated(2)) for _ in range(8))]
+        ((), [[1.0], [2.0, (3.0,)]]), *((generated(3), generated(2)) for _ in range(8)),
+        (same := np.ones(2), [same, same])]
     for args in some:
         inputs = "the arguments " + re.sub(r"\s+", " ", ", ".join(map(repr, args)))
         expected = _count(args, lambda leaf: leaf is not None)
@@ -204,6 +224,8 @@ def grade_inputs_of(inputs_of: Callable) -> None:
               (near(out, sum(len(a) if isinstance(a, list | tuple) else _count(
                   a, lambda leaf: leaf is not None) for a in args)), "there are trees in trees: go "
                "down to the leaves"),
+              (args[0] is same, "one array three times is three inputs: the program does not know "
+               "that they are the same"),
               (near(out, len(args)), "an argument can be a tree, and each leaf of it is an input"),
               "each leaf of each argument is an input")
 
@@ -218,6 +240,7 @@ def inputs_of(*args):
 """,
     wrong=[
         (_INPUTS.format("len(args)"), "each leaf of it is an input"),
+        (_INPUTS.format("len({id(x) for x in jax.tree.leaves(args)})"), "one array three times"),
         (_INPUTS.format("sum(np.size(x) for x in jax.tree.leaves(args))"),
          "however many numbers it holds"),
         (_INPUTS.format("len(jax.tree.leaves(args, is_leaf=lambda x: x is None))"),
@@ -254,6 +277,8 @@ def grade_dense(dense: Callable) -> None:
                       (mask is not None and near(mask, 0.0) and near(out, expected(
                           weight, bias, None, x)), "a mask that is the number 0 is not a missing "
                        "mask: ask whether it is there, not for its value"),
+                      (bias is None and mask is None, "without both it is `weight @ x`: each row "
+                       "of weight times x"),
                       "add the bias if it is there, then multiply by the mask if it is there")
     slopes = jax.grad(lambda w: jnp.sum(dense(w, None, np.array([0.0, 1.0]), x)))(weight)
     agree("the mask (0, 1)", slopes, [[0.0, 0.0], [1.0, 1.0]], "right, but not under grad",
@@ -278,6 +303,9 @@ def dense(weight, bias, mask, x):
          "        y = y + bias\n    return y * mask if mask else y", "neither true nor false"),
         ("def dense(weight, bias, mask, x):\n    return (weight @ x + bias) * mask",
          "None is not an array"),
+        ("def dense(weight, bias, mask, x):\n    y = jnp.dot(x, weight)\n"
+         "    y = y if bias is None else y + bias\n    return y if mask is None else y * mask",
+         "each row of weight"),
         ("def dense(weight, bias, mask, x):\n    y = weight @ x\n"
          "    y = y + (0.0 if bias is None else bias)\n"
          "    return y * mask if isinstance(mask, jnp.ndarray) else y", "not a missing mask"),
@@ -297,7 +325,7 @@ def dense(weight, bias, mask, x):
 def grade_blended(blended: Callable) -> None:
     random = np.random.default_rng(0)
     weights: list[Any] = [0.25, np.float32(0.25), np.float64(0.5), jnp.array([0.25, 0.75]),
-                          np.array([0.5, 0.125]), 1]
+                          np.array([0.5, 0.125]), 1, -0.5, 2]
     for dtype in ("float16", "float32", "bfloat16"):
         for t in weights:
             x, y = (jnp.asarray(random.integers(0, 9, 2), dtype) for _ in "xy")
@@ -316,6 +344,8 @@ def grade_blended(blended: Callable) -> None:
                 as_floats = np.asarray(numbers(out) if dtype != "bfloat16" else out, float)
                 agree(inputs, as_floats, expected,
                       (near(out, expected[::-1]), "x and y are swapped"),
+                      (bool(np.any((weight < 0) | (weight > 1))), "t may lie outside of 0 to 1: "
+                       "the program does not cut it off"),
                       "it is x where t is 0, and y where t is 1", tolerance=1e-2)
                 result = getattr(out, "dtype", type(out).__name__)
                 expect(result == dtype, f"for {inputs} the dtype is {dtype}, and yours is "
@@ -334,6 +364,7 @@ exercise(
         (_BLENDED.format("    t = jnp.asarray(t, jnp.float16)\n    x = x.astype(t.dtype)\n"
                          "    y = y.astype(t.dtype)\n"), "whatever it is"),
         (_BLENDED.format("    t = float(t)\n"), "there is none yet"),
+        (_BLENDED.format("    t = jnp.clip(jnp.asarray(t, x.dtype), 0, 1)\n"), "cut it off"),
         (_BLENDED.format("    t = jnp.asarray(t, jnp.float16)\n"), "whatever it is"),
         (_BLENDED.format("    t = np.asarray(t, x.dtype)\n"), "let jnp convert it"),
         (_BLENDED.format("    t = t.astype(x.dtype)\n"), "no methods of arrays"),
@@ -498,6 +529,10 @@ def grade_window(window: Any) -> None:
     agree("1.0 and Window(5, 'flat'), where the function multiplies by the width,",
           jitted(1.0, other), 5.0, "two different windows share a program")
     jitted(1.0, same)
+    expect(len(traced) == 2 or one != same, "Window(3, 'flat') and another Window(3, 'flat') are "
+           "equal, and their hashes are "
+           + ("equal, too" if hash(one) == hash(same) else
+              "not: what is equal should have one hash"))
     expect(len(traced) == 2, "for Window(3, 'flat'), Window(5, 'flat') and Window(3, 'flat') the "
            f"function should be traced twice, with the widths 3 and 5, and was with {traced}\n"
            "two windows with equal fields were traced twice: by default, an object is equal to "
@@ -505,6 +540,9 @@ def grade_window(window: Any) -> None:
     jitted(1.0, window(3, "round"))
     expect(traced[2:] == [(3, "round")], "Window(3, 'flat') and Window(3, 'round') share a "
            "program, and with it the kind of the first: all fields should be compared")
+    expect(one != window(3, "round") and one != other, "Window(3, 'flat') is equal to "
+           f"{'another of kind round' if one != other else 'one of width 5'}: two windows are "
+           "equal if all their fields are")
     try:
         one.width = 100
     except (AttributeError, TypeError):
@@ -539,6 +577,11 @@ class Window:
         ("@dataclasses.dataclass\nclass Window:\n    width: int\n    kind: str",
          "cannot be hashed"),
         (HASHED, "would not notice"),
+        ("@dataclasses.dataclass(frozen=True)\nclass Window:\n    width: int\n    kind: str\n\n"
+         "    def __eq__(self, other):\n        return self.width == other.width",
+         "equal if all their fields are"),
+        ("@dataclasses.dataclass(frozen=True)\nclass Window:\n    width: int\n    kind: str\n\n"
+         "    def __hash__(self):\n        return id(self)", "should have one hash"),
         ("{'width': 3, 'kind': 'flat'}", "a class is expected"),
         ("@dataclasses.dataclass(frozen=True)\nclass Window:\n    width: int\n"
          "    kind: str = dataclasses.field(compare=False)", "all fields should be compared"),

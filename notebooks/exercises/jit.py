@@ -10,6 +10,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax.core import Tracer
 from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
 
 CHAPTER = "08_jit"
@@ -139,8 +140,9 @@ def grade_sqrt(sqrt: Any) -> None:
               "the slope may use the result y, the argument x, and the tangent t",
               what="the gradient of the sum")
         names = [eqn.primitive.name for eqn in mini.make_jaxpr(sqrt)(x).eqns]
-        expect(names == ["sqrt"], f"`elementwise` makes one operation, and yours are {names}")
-        expect("sqrt" in mini.TEXT, 'now the text: `TEXT["sqrt"] = "…"`')
+        expect(len(names) == 1, f"`elementwise` makes one operation, and yours are {names}")
+        expect(names[0] in mini.TEXT, f'now the text: `TEXT["{names[0]}"] = "…"`, under the name '
+               "of the operation")
         with instead_of(Exception, "nopython", "Numba cannot compile the text; it knows `math` "
                         "and `np`, so look how the others in `TEXT` name their functions"):
             result = mini.jit(sqrt)(x)
@@ -174,7 +176,9 @@ exercise(
            (_sqrt_text(text='TEXT["sqrt"] = "{0} ** 0.5"'), "need parentheses"),
            (_sqrt_text(text='TEXT["sqrt"] = "sqrt({0})"'), "Numba cannot compile"),
            (_sqrt_text(text='TEXT.pop("sqrt", None)'), "now the text"),
-           (_sqrt_text(text='TEXT["sqrt"] = "math.exp({0})"'), "says something else")])
+           (_sqrt_text().replace('elementwise("sqrt"', 'elementwise("root"'), "under the name"),
+           (_sqrt_text(text='TEXT["sqrt"] = "math.exp({0})"'), "says something else")],
+    right=[_sqrt_text().replace('"sqrt"', '"root"')])
 
 
 class _Elements(np.ndarray):
@@ -247,7 +251,8 @@ VALUES: dict[str, Any] = {
     "1.0": 1.0, "2.5": 2.5, "3": 3, "True": True, "jnp.float32(1)": jnp.float32(1),
     "np.float32(2)": np.float32(2), "jnp.array(7.0)": jnp.array(7.0), "jnp.zeros(3)": jnp.zeros(3),
     "np.ones(3)": np.ones(3), "np.ones(3, np.float32)": np.ones(3, np.float32),
-    "jnp.zeros((3, 1))": jnp.zeros((3, 1)), "jnp.arange(3)": jnp.arange(3)}
+    "jnp.zeros((3, 1))": jnp.zeros((3, 1)), "jnp.arange(3)": jnp.arange(3),
+    "jnp.zeros(5)": jnp.zeros(5)}
 
 
 def grade_same_program(same_program: Callable) -> None:
@@ -281,6 +286,9 @@ exercise(
            (_SAME.format("(jnp.shape(x), jnp.result_type(x)) == (jnp.shape(y), "
                          "jnp.result_type(y))"), "weak or not"),
            (_SAME.format("x.dtype == y.dtype"), "a plain number"),
+           (_SAME.format("(jnp.ndim(x), jnp.asarray(x).dtype, jnp.asarray(x).weak_type) == "
+                         "(jnp.ndim(y), jnp.asarray(y).dtype, jnp.asarray(y).weak_type)"),
+            "parts of the type"),
            (_SAME.format("jnp.array_equal(x, y)"), "the numbers do not matter"),
            (_SAME.format("jax.typeof(x) == jax.typeof(y) and type(x) == type(y)"),
             "their types are")],
@@ -296,9 +304,33 @@ def series(x, n):
 """
 
 
+def _grade_wrapped_series(quick_series: Any) -> None:
+    """A function around what `jax.jit` makes: it may keep one for each n."""
+    runs: list[tuple] = []
+    names = getattr(quick_series, "__globals__", {})
+    real = names.get("series")
+
+    def watched(x: Any, n: int) -> Any:
+        runs.append((x, n))
+        return real(x, n)  # type: ignore[misc]
+
+    names["series"] = watched
+    try:
+        for x, n in ((0.5, 6), (-2.0, 6), (1.25, 7), (0.5, 7)):
+            agree(f"x = {x} and n = {n}", quick_series(x, n), sum(x**k for k in range(n)))
+    finally:
+        names["series"] = real
+    traced = [n for x, n in runs if isinstance(x, Tracer)]
+    expect(traced, "what `jax.jit` makes of `series` is expected, and yours is a "
+           f"{type(quick_series).__name__}, which compiles nothing")
+    expect(traced == [6, 7], "for two calls with n = 6 and two with n = 7 the number of programs "
+           f"is 2, and yours is {len(traced)}: what is made anew in each call keeps no programs")
+
+
 def grade_quick_series(quick_series: Any) -> None:
-    expect(hasattr(quick_series, "lower"), "what `jax.jit` makes of `series` is expected, and "
-           f"yours is a {type(quick_series).__name__}, which keeps no programs")
+    if not hasattr(quick_series, "lower"):
+        _grade_wrapped_series(quick_series)
+        return
     quick_series.clear_cache()
     calls = [(x, n) for n in (1, 3, 5) for x in (0.5, -2.0, 1.25)]
     for place, (x, n) in enumerate(calls):
@@ -318,4 +350,9 @@ exercise(
     wrong=[("jax.jit(series)", "n is still a tracer"),
            ("jax.jit(series, static_argnums=0)", "n is still a tracer"),
            ("jax.jit(series, static_argnums=(0, 1))", "must be known"),
-           ("series", "keeps no programs")])
+           ("series", "compiles nothing"),
+           ("def quick_series(x, n):\n    return jax.jit(lambda x: series(x, n))(x)",
+            "keeps no programs")],
+    right=["import functools\n\n@functools.lru_cache(None)\ndef for_n(n):\n"
+           "    return jax.jit(lambda x: series(x, n))\n\ndef quick_series(x, n):\n"
+           "    return for_n(n)(x)"])

@@ -15,6 +15,8 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
 
+from .ways import of_dtype
+
 CHAPTER = "11_named_axes"
 
 
@@ -189,6 +191,12 @@ def grade_from_example(f: Callable) -> None:
     names = _primitives(lambda x: f(x, 0), jnp.arange(3.0), "i")
     expect("psum" in names, "the values are right, but this exercise is about `lax.psum`, and "
            f"yours uses {sorted(names & {'all_gather', 'pmax', 'pmin', 'ppermute'})}")
+    vectors = jnp.arange(6).reshape(3, 2)
+    result = jax.vmap(functools.partial(f, k=1), axis_name="i")(vectors)
+    inputs = f"the vectors {shown(vectors)} and k = 1"
+    agree(inputs, result, [[2, 3]] * 3, "an example may be a vector, too: choose, and add up, "
+          "element by element")
+    of_dtype(inputs, result, np.int32, "a value is passed on as it is")
     inputs, result = _for_all(functools.partial(f, k=0), [1.0, np.inf], "i", " and k = 0")
     agree(inputs, result, [1.0, 1.0], "infinity times 0 is nan: choose by `jnp.where`, in place of "
           "multiplying")
@@ -210,6 +218,10 @@ exercise(
     wrong=[(_from_text(other="x"), "should add nothing"),
            ('def from_example(x, k):\n    return lax.psum(x * (lax.axis_index("i") == k), "i")',
             "is nan: choose by"),
+           ('def from_example(x, k):\n    return lax.psum(jnp.where(lax.axis_index("i") == k, '
+            'jnp.sum(x), 0), "i")', "element by element"),
+           ('def from_example(x, k):\n    return lax.psum(jnp.where(lax.axis_index("i") == k, x, '
+            '0.0), "i")', "as it is"),
            (_from_text(collective="pmean"), "share of a mean"),
            (_from_text(collective="pmax"), "zeros of the others"),
            (_from_text(test="x == k"), "which place has an example"),
@@ -301,7 +313,8 @@ exercise(
 # ── place ────────────────────────────────────────────────────────────────────────────────────
 
 def grade_place(place: Callable) -> None:
-    for xs in ([5.0, 1.0, 2.0], *_batches(), [2.0, 2.0, 1.0]):
+    for xs in ([5.0, 1.0, 2.0], *_batches(), [2.0, 2.0, 1.0], [0.5, 0.25, -0.5, 0.75],
+               [1.0, 1.0001, 0.9999]):
         n = len(xs)
         inputs, result = _for_all(place, xs, "i")
         agree(inputs, result, [sum(y < x for y in xs) for x in xs],
@@ -319,6 +332,10 @@ exercise(
     solution='def place(x):\n    return jnp.sum(lax.all_gather(x, "i") < x)',
     wrong=[('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") <= x)', "nor than its equal"),
            ('def place(x):\n    return lax.all_gather(x, "i") < x', "one number is expected"),
+           ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") <= x - 1)',
+            "for the examples [0.5, 0.25, -0.5, 0.75]"),
+           ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") < x - 0.01)',
+            "for the examples [1.0, 1.0001, 0.9999]"),
            ('def place(x):\n    return lax.axis_index("i")', "where the example stands"),
            ('def place(x):\n    return jnp.sum(x < x)', "itself alone"),
            ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") > x)', "the larger ones")],
@@ -341,6 +358,8 @@ def grade_ring_sum(ring_sum: Callable) -> None:
               (near(result, np.array(xs) + np.roll(xs, 1)), "only the neighbour's number is in "
                "it: more rounds are needed"),
               (near(result, xs), "nothing has been added"),
+              (near(result, np.cumsum(xs)), "these are sums from the first on: behind the last "
+               "device comes the first again"),
               "what is passed on in each round: what came in the last one, or the sum so far?")
     names = _primitives(lambda x: ring_sum(x, 3), jnp.arange(3.0), "i")
     for name in sorted(names & {"psum", "all_gather", "all_to_all"}):
@@ -381,6 +400,7 @@ exercise(
            (_ring_text(sent="total"), "or the sum so far"),
            (_ring_text(to="k + 1"), "comes the first again"),
            (_ring_text(rounds="1"), "more rounds are needed"),
+           (_ring_text().replace("range(count)]", "range(count - 1)]"), "sums from the first on"),
            (_ring_text(start="0.0"), "its own number is missing"),
            ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here"),
            ('def ring_sum(x, count):\n    return jnp.sum(lax.all_gather(x, "i"), axis=0)',
@@ -444,7 +464,7 @@ def _on_worlds(f: Callable, count: int) -> tuple[list, int]:
 
 def grade_allreduce(allreduce: Callable) -> None:
     for count in (1, 2, 4, 8, 16):
-        xs = np.array([[10.0 ** rank, rank + 1.0] for rank in range(count)])
+        xs = np.array([[10.0 ** rank, rank * (rank + 3) % 11 + 1.0] for rank in range(count)])
         result, sent = _on_worlds(
             lambda world, xs=xs: allreduce(xs[world.rank].copy(), world), count)
         pairs = [xs[rank] + xs[rank ^ 1] for rank in range(count)] if count > 1 else xs
@@ -484,6 +504,7 @@ exercise(
            (_allreduce_text(end="min(8, world.size)"), "depends on that of the processes"),
            (_allreduce_text(add="x = world.sendrecv(x, dest=other, source=other)"), "add them"),
            (_allreduce_text(other="world.rank + step"), "there is no process"),
+           (_allreduce_text(other="world.size - 1 - world.rank"), "differs in bit k"),
            (_allreduce_text(other="(world.rank + step) % world.size"), "choose each other"),
            ("def allreduce(x, world):\n    return world.allreduce(x)", "by hand"),
            ("def allreduce(x, world):\n    total = x\n    for k in range(1, world.size):\n"

@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, instead_of, near
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near, wanting
 
 CHAPTER = "10_your_own_rules"
 
@@ -63,7 +63,7 @@ def _backwards(f: Callable, inputs: str, *args: float) -> tuple[Any, Callable]:
 
 def grade_straight_round(f: Any) -> None:
     _has_rule(f, jax.custom_jvp, "@straight_round.defjvp")
-    for x in [0.2, 2.7, 0.5, 2.5, *_numbers()]:
+    for x in [0.2, 2.7, 0.5, 2.5, 1.5, -0.5, *_numbers()]:
         agree(f"x = {x}", f(x), np.round(x), (near(f(x), x), "it is not rounded"),
               (x % 1 == 0.5, "halfway between two numbers `jnp.round` takes the even one"),
               what="the value")
@@ -103,6 +103,7 @@ exercise(
            (_straight_text(out="straight_round(x), 0.0 * t"), "slope of rounding itself"),
            (_straight_text(value="x"), "it is not rounded"),
            (_straight_text(value="jnp.floor(x + 0.5)"), "takes the even one"),
+           (_straight_text(value="jnp.ceil(x - 0.5)"), "takes the even one"),
            (_straight_text(out="x, t"), "gives the value once more"),
            (_straight_text(out="jnp.round(x), t"), "has no such rule"),
            (_straight_text(out="straight_round(primals), t"), "computes with a whole tuple"),
@@ -213,6 +214,9 @@ def grade_turned_back(f: Any) -> None:
               (near(result, -1.0), "-1 is the factor, by which the cotangent should be multiplied"),
               (near(result, -x), "that is minus x: `bwd` is given first what was saved, and then "
                "the cotangent"), what="the cotangent of x")
+        [result] = back(-0.7)
+        agree(f"{inputs} and a cotangent of -0.7", result, 0.7,
+              (near(result, -0.7), "it comes back as it went"), what="the cotangent of x")
 
 
 _TURNED = """
@@ -234,6 +238,7 @@ exercise(
            (_turned_text(bwd="(ct,)"), "comes back as it went"),
            (_turned_text(bwd="(-1.0,)"), "-1 is the factor"),
            (_turned_text(fwd="x"), "should return a pair"),
+           (_turned_text(bwd="(-abs(ct),)"), "it comes back as it went"),
            (_turned_text(fwd="(-x, None)"), "only the way back"),
            (_turned_text(names="ct"), "is called with two things"),
            (_turned_text(names="ct, _"), "first what `fwd` has saved"),
@@ -297,6 +302,11 @@ def grade_gentle(gentle: Any) -> None:
     agree("x = [1, 1, 1], limit = 1 and the cotangent [4, 0.5, -3]",
           jax.vjp(lambda x: gentle(x, 1.0), jnp.ones(3))[1](ct)[0], [1.0, 0.5, -1.0],
           "each number of it is clipped by itself", what="the cotangent of x")
+    inputs = "x = 2 and the limits [1, 4], under vmap, and a cotangent of 3"
+    slopes = jax.vmap(jax.grad(lambda x, limit: 3.0 * gentle(x, limit)), (None, 0))
+    with wanting(inputs, [1.0, 3.0], "the limit may be a tracer, too: save it as it is"):
+        result = slopes(2.0, jnp.array([1.0, 4.0]))
+    agree(inputs, result, [1.0, 3.0], what="the cotangent of x")
 
 
 _GENTLE = """
@@ -321,6 +331,7 @@ exercise(
            (_gentle_text(bwd="(ct * jnp.minimum(1.0, limit / jnp.sqrt(jnp.sum(ct * ct) + 1e-12)), "
                              "None)"), "clipped by itself"),
            (_gentle_text(fwd="(x, x)"), "it is cut off at x"),
+           (_gentle_text(fwd="(x, float(limit))"), "save it as it is"),
            (_gentle_text(bwd="(jnp.clip(ct, -limit, limit), ct)"), "does not depend"),
            ("gentle = jax.custom_vjp(lambda x, limit: x)", "no rule yet")],
     hints=["`bwd` needs the limit: `fwd` has to save it"])
@@ -432,6 +443,9 @@ def grade_times_moving(f: Any) -> None:
                "argument"),
               (near(result, by_c * by_x), "a term of two tangents is not linear"),
               (near(result, by_c + by_x), "the slopes are missing"), what="the tangent")
+    xs = jnp.array([2.0, -1.0])
+    agree("c = 3 and x = [2, -1]", f(3.0 * jnp.ones(2), xs), [6.0, -3.0], "of arrays it is the "
+          "product of each pair of elements", what="the value")
     slope = jax.grad(lambda c: f(c, 2.0))(3.0)
     agree("f(c, 2.0) at c = 3", slope, 2.0, what="the gradient")
 
@@ -454,6 +468,8 @@ exercise(
            (_TIMES.format(out="times_moving(c, x), dc * x"), "only the term of c"),
            (_TIMES.format(out="times_moving(c, x), dc * c + x * dx"), "the *other* argument"),
            (_TIMES.format(out="times_moving(c, x), dc + dx"), "the slopes are missing"),
+           (_TIMES.format(out="times_moving(c, x), jnp.sum(dc * x + c * dx)").replace(
+               "return c * x", "return jnp.sum(c * x)"), "each pair of elements"),
            (_TIMES.format(out="dc * x + c * dx"), "return two things"),
            ("times_moving = jax.custom_jvp(lambda c, x: c * x)", "no rule yet")],
     afterthought="`jax.grad(lambda c: times_moving(c, 2.0))(3.0)` is 2, where the function that "

@@ -193,7 +193,7 @@ def grade_swapped(swapped: Callable) -> None:
                f"and yours is a {type(new).__name__}")
         after = [eqn.primitive.name for eqn in program.eqns]
         expect(after == before, f"for {inputs} the old program must stay {before}, and is now "
-               f"{after}: make new equations")
+               f"{after}: make new equations, and a new program of them")
         names = [eqn.primitive.name for eqn in new.eqns]
         expect(names == expected, f"for {inputs} the operations are {expected}, and yours are "
                f"{names}\n"
@@ -203,8 +203,24 @@ def grade_swapped(swapped: Callable) -> None:
                             "yours gives: the names of results must stay as they are"), \
                     instead_of(TypeError, "'axes'", f"for {inputs} a `sum` has lost the parameter "
                                "`axes`: only the primitive changes"):
-                result = mini.eval_jaxpr(new, x)[0]
-            agree(f"{inputs} at {x}", result, g(x), "the outputs are the same variables as before")
+                results = mini.eval_jaxpr(new, x)
+            agree(f"{inputs} at {x}", results[0], g(x), "the outputs are the same variables as "
+                  "before")
+            expect(len(results) == len(program.outvars), f"for {inputs} the number of outputs is "
+                   f"{len(program.outvars)}, and yours is {len(results)}")
+    largest = mini.Primitive("largest", impl=lambda x, axes: [np.max(x, axis=axes)])
+    program = mini.make_jaxpr(lambda x: mini.sum(x, 0))(np.ones((2, 3)))
+    x = np.array([[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]])
+    inputs = 'swapped(program of sum(x, 0), "sum", largest)'
+    with wanting(inputs, x.max(0), "the parameters, such as `axes`, stay with the equation"):
+        result = mini.eval_jaxpr(swapped(program, "sum", largest), x)[0]
+    agree(inputs, result, x.max(0))
+    sinh = mini.Primitive("sinh", impl=lambda x: [np.sinh(x)])
+    program = mini.make_jaxpr(lambda x: sinh(mini.sin(x)))(1.0)
+    names = [eqn.primitive.name for eqn in swapped(program, "sin", cosine).eqns]
+    expect(names == ["cosine", "sinh"], 'for swapped(program of sinh(sin(x)), "sin", cosine) the '
+           f"operations are ['cosine', 'sinh'], and yours are {names}\nequations of the primitive "
+           "named `old`, and no others, are changed")
 
 
 _MINI = """
@@ -227,6 +243,12 @@ def _swapped_text(eqn: str = "eqn._replace(primitive=new) if eqn.primitive.name 
 exercise(
     "swapped", chapter=CHAPTER, grade=grade_swapped, given=_MINI, solution=_swapped_text(),
     wrong=[(_swapped_text(result="eqns"), "a program is expected"),
+           (_swapped_text(result="mini.Jaxpr(jaxpr.invars, jaxpr.outvars[:1], eqns)"),
+            "the number of outputs"),
+           (_swapped_text("eqn._replace(primitive=new) if old in eqn.primitive.name else eqn"),
+            "and no others"),
+           (_swapped_text("eqn._replace(primitive=new, params={}) if eqn.primitive.name == old "
+                          "else eqn"), "stay with the equation"),
            (_swapped_text("eqn._replace(primitive=new)"), "the others must stay"),
            (_swapped_text("eqn"), "a sine left"),
            (_swapped_text("mini.JaxprEqn(eqn.invars, eqn.outvars, new if eqn.primitive.name == old "
@@ -280,6 +302,10 @@ def grade_depth(depth: Callable) -> None:
                     (lambda x: (jnp.sin(jnp.sin(x)), x), "(sin(sin(x)), x)"),
                     (lambda x: x * outside, "x * y, for an array y from outside"),
                     (lambda x: (jnp.sin(x), 2.0), "(sin(x), 2.0)"), (lambda x: 2.0, "2.0"),
+                    (lambda x: jnp.sin(sum(jnp.split(x * jnp.ones(2), 2))), "sin(a + b), where a "
+                     "and b are the halves of a vector"),
+                    (lambda x: jnp.split(x * jnp.ones(2), 2)[1] * 2.0, "2 b, where b is the second "
+                     "half of a vector"),
                     *((_some_function(seed), "") for seed in range(20))):
         program = _program(f, 1.0)
         inputs = text or str(program)
@@ -291,6 +317,7 @@ def grade_depth(depth: Callable) -> None:
         agree(inputs, result, _depth(program),
               (text.startswith("2 x"), "what no output is made of does not count"),
               (text.endswith(", x)"), "of several outputs, the deepest counts"),
+              ("hal" in text, "all results of an equation are one deeper, not only the first"),
               (text.startswith("(sin") and result == 4,
                "the sine and the cosine need not wait for each other"),
               "one more than the deepest of what it is made of", what="the depth")
@@ -327,7 +354,9 @@ exercise(
             "comes from no equation"),
            (_depth_text(literal="depths[atom] if isinstance(atom, Var) else 0").replace(
                "= {}", "= dict.fromkeys(jaxpr.invars, 0)"), "or a constant"),
-           (_depth_text(result="of(jaxpr.outvars[-1])"), "the deepest counts")],
+           (_depth_text(result="of(jaxpr.outvars[-1])"), "the deepest counts"),
+           (_depth_text().replace("for v in eqn.outvars", "for v in eqn.outvars[:1]"),
+            "not only the first")],
     hints=["an input has depth 0; a result is one deeper than the deepest of what it is made of"])
 
 
@@ -343,6 +372,10 @@ def grade_distinct(distinct: Callable) -> None:
             (lambda x: jnp.sin(x) + jnp.sin(x), "sin(x) + sin(x)", "the two sines count as one"),
             (lambda x: jnp.sin(x) + jnp.sin(x + 1.0), "sin(x) + sin(x + 1)",
              "the same primitive on another input is another equation"),
+            (lambda x: jnp.sin(x) + jnp.cos(x), "sin(x) + cos(x)", "another primitive on the same "
+             "input is another equation"),
+            (lambda x: jnp.sin(x) + jnp.sinh(x), "sin(x) + sinh(x)", "another primitive on the "
+             "same input is another equation"),
             (lambda x: x * 2.0 + x * 2.0, "2 x + 2 x", "a Literal is compared by its `val`"),
             (lambda x: x * 2.0 + x * 3.0, "2 x + 3 x", "2 and 3 are different inputs"),
             (lambda x: (x - 2.0) * (2.0 - x), "(x - 2) * (2 - x)",
@@ -374,6 +407,7 @@ def distinct(jaxpr):
     wrong=[(_DISTINCT.format(key="eqn.primitive"), "on another input"),
            (_DISTINCT.format(key=f"(eqn.primitive, {_INPUTS})"), "the parameters differ"),
            (_DISTINCT.format(key="(eqn.primitive, repr(eqn.params))"), "on another input"),
+           (_DISTINCT.format(key=f"(repr(eqn.params), {_INPUTS})"), "another primitive"),
            (_DISTINCT.format(key=f"(eqn.primitive, repr(eqn.params), frozenset({_INPUTS}))"),
             "in another order"),
            (_DISTINCT.format(key="(eqn.primitive, repr(eqn.params), eqn.invars)"),
@@ -413,8 +447,13 @@ def grade_all_names(all_names: Callable) -> None:
         expected = _all_names(program)
         result = all_names(program)
         has_inner = len(expected) > len(program.eqns)
+        if (isinstance(result, list) and len(result) > len(expected)
+                and result[-len(expected):] == expected):
+            hint = ("the list still has the names of an earlier program: a default argument is "
+                    "made once, and a list that is one grows from call to call")
         if has_inner and isinstance(result, list) and sorted(result) == sorted(expected):
-            hint = "an equation's own name first, then at once those of what it holds"
+            hint = ("an equation's own name first, then at once those of what it holds, in the "
+                    "order of its parameters")
         expect(result == expected,
                f"for {text} the names are {expected}, and yours are {result!r}\n{hint}")
 
@@ -442,6 +481,8 @@ exercise(
     wrong=[("def all_names(jaxpr):\n    return [eqn.primitive.name for eqn in jaxpr.eqns]",
             "among its parameters"),
            (_all(among="(value,)"), "a tuple of them"),
+           (_all().replace("(jaxpr)", "(jaxpr, names=[])", 1).replace("    names = []\n", ""),
+            "an earlier program"),
            (_all(more="+= [e.primitive.name for e in one.jaxpr.eqns]"), "hold another program"),
            (_all(more="[:0] = all_names(one.jaxpr)"), "own name first"),
            (_all(more=".extend(()); later += all_names(one.jaxpr)").replace(

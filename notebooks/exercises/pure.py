@@ -13,6 +13,8 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, numbers, shown
 
+from .ways import of_dtype
+
 CHAPTER = "12_pure_functions"
 
 
@@ -70,6 +72,8 @@ def grade_tick(tick: Callable) -> None:
               (not near(result[1], x * x), "the second result is the square of x"),
               (near(result[0], count), "the count that comes back is the one that went in: return "
                "the new one"), "the new count is one more than the old one")
+    of_dtype("count = 5", tick(jnp.array(5), 2.0)[0], np.int32, "a count is a whole number, and a "
+             "loop that carries it wants its type to stay")
     _stays_pure(tick, 0, 1.0)
 
 
@@ -86,6 +90,7 @@ def tick(count, x):
         ("def tick(count, x):\n    global total\n    total += 1\n    return total, x * x",
          "where does each call find"),
         ("def tick(count, x):\n    return count + 1, x", "the square of x"),
+        ("def tick(count, x):\n    return count + 1.0, x * x", "a whole number"),
         ("def tick(count, x, seen=[]):\n    seen.append(1)\n    return count + 1, x * x",
          "nothing outside should change"),
     ],
@@ -157,7 +162,10 @@ def grade_talking(talking: Callable) -> None:
     expect(not any("Traced" in text for text in said), shown_lines + "this prints the tracer, "
            "once: the numbers are not there yet when Python prints")
     expect(all(said), shown_lines + "the first call printed, and the others did not")
-    expect(said == expected, shown_lines + "mind the words")
+    expect(any(text.startswith("x is ") for text in said), shown_lines + "mind the words")
+    expect(not any("\n" in text for text in said), shown_lines + "one line for each call")
+    expect(len(set(said)) > 1, shown_lines + "each call has a number of its own")
+    expect(said == expected, shown_lines + "print the argument")
 
 
 exercise(
@@ -173,6 +181,12 @@ def talking(x):
         ("def talking(x):\n    return 2 * x", "nothing was printed"),
         ('def talking(x):\n    jax.debug.print("{}", x)\n    return 2 * x', "mind the words"),
         ('def talking(x):\n    jax.debug.print("x is {}", x)', "twice the argument"),
+        ('def talking(x):\n    jax.debug.print("x is {}", 2 * x)\n    return 2 * x',
+         "print the argument"),
+        ('def talking(x):\n    for _ in range(2):\n        jax.debug.print("x is {}", x)\n'
+         '    return 2 * x', "one line for each call"),
+        ('def talking(x):\n    jax.debug.print("x is 1.0")\n    return 2 * x',
+         "a number of its own"),
     ],
     hints=["look for a print among the functions of `jax.debug`"])
 
@@ -221,13 +235,15 @@ _ARGUMENTS = {  # in a reader's words, the value, and a name for its type
     "jnp.ones(2)": (np.ones(2, np.float32), "float32[2]"),
     "jnp.zeros(2)": (np.zeros(2, np.float32), "float32[2]"),
     "jnp.ones(3)": (np.ones(3, np.float32), "float32[3]"),
-    "jnp.arange(2)": (np.arange(2, dtype=np.int32), "int32[2]")}
+    "jnp.arange(2)": (np.arange(2, dtype=np.int32), "int32[2]"),
+    "[1.0, 2.0]": ([1.0, 2.0], "two weak floats"), "[3.0, 4.0]": ([3.0, 4.0], "two weak floats"),
+    "[1.0, 2.0, 3.0]": ([1.0, 2.0, 3.0], "three weak floats")}
 
 
 def grade_times_traced(times_traced: Callable) -> None:
     random, names = np.random.default_rng(0), list(_ARGUMENTS)
     lists = [["1.0", "2.5"], ["1.0", "1.0", "1.0"], [], ["jnp.ones(2)", "jnp.ones(3)"],
-             ["3", "1.0"]]
+             ["3", "1.0"], ["[1.0, 2.0]", "[3.0, 4.0]", "jnp.ones(2)", "[1.0, 2.0, 3.0]"]]
     lists += [random.choice(names, size).tolist() for size in (3, 4, 5, 6, 8)]
     before = 0  # how often the lists until now were traced
     for inputs in lists:
@@ -257,6 +273,8 @@ def grade_times_traced(times_traced: Callable) -> None:
               (near(result, 0), "do you compile the function that notes, and not `f`?"),
               (near(result, len(shapes)) and "3" in inputs, "a type is more than a shape: 3 and "
                "1.0 have different ones"),
+              (any(name.startswith("[") for name in inputs), "a list is a tree, and no array: it "
+               "has a type for each leaf; pass each argument on as it is"),
               "have the Python of the function note that it runs", tolerance=0)
         before += len(set(kinds))
         expect(bool(ran) == bool(inputs), f"for the arguments [{', '.join(inputs)}] the number is "
@@ -296,6 +314,10 @@ def times_traced(f, arguments):
          "    for x in arguments:\n        compiled(x)\n    return n", "begin at zero"),
         ("def times_traced(f, arguments):\n"
          "    return len({str(jax.typeof(x)) for x in arguments})", "never ran"),
+        ("def times_traced(f, arguments):\n    traces = []\n    def noting(x):\n"
+         "        traces.append(1)\n        return f(x)\n    compiled = jit(noting)\n"
+         "    for x in arguments:\n        compiled(jnp.asarray(x))\n    return len(traces)",
+         "as it is"),
         ("def times_traced(f, arguments):\n    traces = []\n    compiled = jit(f)\n"
          "    for x in arguments:\n        compiled(x)\n    return len(traces)",
          "the function that notes"),
@@ -471,7 +493,9 @@ def grade_activations(activations: Callable) -> None:
             expect(isinstance(result, tuple | list) and len(result) == 2 and
                    isinstance(result[1], tuple | list),
                    f"for {inputs} the answer is a pair, the output and a list of {count}, and "
-                   f"yours is {shown(result)}\nreturn both")
+                   f"yours is {shown(result)}\n" + (
+                       "a list: the layers need not be of one size" if isinstance(
+                           result, tuple | list) and len(result) == 2 else "return both"))
             out, hidden = result
             agree(inputs, len(hidden), count,
                   (len(hidden) == count + 1, "the input is not a result of a layer"),
@@ -514,6 +538,8 @@ exercise(
         (_ACTIVATIONS.replace("hidden.append(x)", "hidden.append(np.asarray(x))"),
          "knows no tracers"),
         (_ACTIVATIONS.replace("return x, hidden", "return x"), "return both"),
+        (_ACTIVATIONS.replace("return x, hidden", "return x, jnp.stack(hidden)"),
+         "need not be of one size"),
         (_ACTIVATIONS.replace("[]", "[x]"), "is not a result"),
         (_ACTIVATIONS.replace("return x, hidden", "return x, hidden[::-1]"), "comes first"),
         (_ACTIVATIONS.replace("x = jnp.tanh(w @ x)\n        hidden.append(x)",

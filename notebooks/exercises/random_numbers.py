@@ -54,6 +54,10 @@ def grade_round_of(round_of: Callable) -> None:
                    "the left")
             expect(tuple(out) == expected, message + f"rotate the second word to the left by "
                    f"{distance} bits, then xor it with the new first word")
+    for distance in range(1, 32):
+        expected, out = _round(x1, x2, distance), round_of(x1, x2, distance)
+        expect(tuple(out) == expected, f"round_of({x1}, {x2}, {distance}) should be {expected}, "
+               f"and yours is {out}\nthe distance may be any number from 1 to 31")
 
 
 exercise(
@@ -72,6 +76,8 @@ def round_of(x1, x2, distance):
         ("def round_of(x1, x2, d):\n    x1 = (x1 + x2) % 2**32\n"
          "    return x1, (x2 << d) % 2**32 ^ x1", "comes in again"),
         ("def round_of(x1, x2, d):\n    return (x1 + x2) % 2**32", "both words"),
+        ("def round_of(x1, x2, d):\n    x1 = (x1 + x2) % 2**32\n"
+         "    return x1, (x2 << d % 31 | x2 >> 32 - d) % 2**32 ^ x1", "any number from 1 to 31"),
     ],
     hints=["`%` binds more strongly than `+`, `<<`, `|` and `^`: mind the parentheses"])
 
@@ -106,6 +112,9 @@ def grade_word_at(word_at: Callable) -> None:
     program = str(jax.make_jaxpr(lambda key: word_at(key, 10**6))(random.key(0)))
     expect("100000" not in program.replace("1000000:", ""), "right, but for place 1000000 your "
            "program has an array of 1000001 words, and 1 is expected: encrypt the one counter")
+    first, second = _pair(random.key(0), 0, 2**31 + 70000)
+    agree("random.key(0) and place 2147553648", word_at(random.key(0), 2**31 + 70000),
+          first ^ second, "places go up to 2**32 - 1", tolerance=0)
 
 
 _WORD_AT = """
@@ -125,6 +134,8 @@ exercise(
          "the *second* word of the counter"),
         (_WORD_AT.format(_COUNTER, "first"), "two words come out"),
         (_WORD_AT.format(_COUNTER, "first + second"), "not the sum"),
+        (_WORD_AT.format("jnp.uint32(0), jnp.uint32(place & 0xffff)", "first ^ second"),
+         "places go up to"),
         (_WORD_AT.format(_COUNTER, "jnp.stack([first, second])"), "their xor is expected"),
         (_WORD_AT.format("0, place", "first ^ second"), "must be `uint32`s"),
         ("def word_at(key, place):\n    return random.bits(key, (place + 1,))[place]",
@@ -185,14 +196,28 @@ def grade_two_dice(two_dice: Callable) -> None:
            f"dtype {out.dtype}: `randint` draws integers")
     message = f"for {inputs} yours begins with {shown(out[:8])}\n"
     expect((out % 2).any(), message + "all 3000 sums are even, and half of them should be odd: "
-           "both dice show the same, since both are thrown with one key")
+           "both dice show the same: one of them counts twice, or both are thrown with one key")
     expect(out.min() >= 2 and out.max() <= 12, f"for {inputs} the sums should lie from 2 to 12, "
            f"and yours lie from {out.min()} to {out.max()}\na die has the numbers 1 to 6")
     counts = np.bincount(out, minlength=13)
     expect(out.max() == 12, f"for {inputs} 12 should come about 83 times, and yours has it 0 "
-           "times: `randint` leaves out its upper end, as `range` does")
+           "times: " + ("`randint` leaves out its upper end, as `range` does" if out.max() == 10
+                        else "each throw should have two numbers from 1 to 6 of its own"))
     expect(430 < counts[7] < 570, f"for {inputs} 7 should come about 500 times, and yours has it "
            f"{counts[7]} times: not all sums are equally likely")
+    many = np.bincount(two_dice(random.key(3), 300_000), minlength=13)
+    for total in range(2, 13):
+        chance = 300_000 * (6 - abs(total - 7)) / 36
+        expect(abs(many[total] - chance) < 5 * chance**0.5, f"for random.key(3) and 300000 throws "
+               f"{total} should come about {chance:.0f} times, and yours has it {many[total]} "
+               "times: each number of a die is equally likely")
+    centred = out - out.mean()
+    for other, where in ((np.roll(centred, 1), "next to it"), (np.roll(centred, 2), "two places "
+                          "away"), (np.roll(centred, 1500), "1500 places away"),
+                         (centred[::-1], "as far from the other end")):
+        linked = float(np.mean(centred * other) / np.mean(centred**2))
+        expect(abs(linked) < 0.12, message + f"each sum is linked with the one {where} "
+               f"(correlation {linked:.2f}): no die should be in two throws")
     _without_reuse(inputs, two_dice, random.key(3), 3000)
     expect(not near(out, two_dice(random.key(4), 3000)), message + "and so it does for "
            "random.key(4): another key should give other throws")
@@ -209,6 +234,16 @@ exercise(
     "two_dice", chapter=CHAPTER, grade=grade_two_dice, given=GIVEN,
     solution=_TWO_DICE.format(7, 7),
     wrong=[
+        ("def two_dice(key, count):\n    first = random.randint(key, (count,), 1, 7)\n"
+         "    return first + jnp.roll(first, 1)", "no die should be in two throws"),
+        ("def two_dice(key, count):\n    first = random.randint(key, (count,), 1, 7)\n"
+         "    return first + first[::-1]", "no die should be in two throws"),
+        ("def two_dice(key, count):\n    sums = 7 + 2.415 * random.normal(key, (count,))\n"
+         "    return jnp.clip(jnp.round(sums), 2, 12).astype(int)", "is equally likely"),
+        ("def two_dice(key, count):\n"
+         "    both = random.uniform(key, (2, count), minval=1, maxval=6)\n"
+         "    return jnp.round(both).astype(int).sum(0)", "is equally likely"),
+        (_TWO_DICE.format(7, 7).replace("second, (count,)", "second, ()"), "of its own"),
         ("def two_dice(key, count):\n    return (random.randint(key, (count,), 1, 7)\n"
          "            + random.randint(key, (count,), 1, 7))", "all 3000 sums are even"),
         (_TWO_DICE.format(6, 6), "leaves out its upper end"),
@@ -311,12 +346,25 @@ def grade_rows_of(rows_of: Callable) -> None:
                    f"yours, if there are {count}, is {shown(more[k])}\nthe number of rows should "
                    "not matter for a row: which way to make keys knows nothing about how many "
                    "there will be?")
+    spent = np.asarray(random.normal(key, (4,)))
+    expect(not any(near(row, spent) for row in few), f"for random.key(8) a row is {shown(spent)}, "
+           "the numbers of the key itself, from which the others' keys are made: a key is either "
+           "split, or spent on numbers")
     every = np.asarray(rows_of(key, 400, 4))
     expect(every.shape == (400, 4), f"for random.key(8), 400 rows of 4, the shape is (400, 4), and "
            f"yours is {every.shape}: there is no largest number of rows")
     expect((every < 0).any(), f"for random.key(8) and 400 rows no number is negative, and the "
            f"smallest of yours is {every.min():.3g}\nnormal numbers are expected: half of them are "
            "negative")
+    expect(len(np.unique(every[0])) > 1, f"for random.key(8) the numbers of a row are all the "
+           f"same, {shown(every[0])}: a row has several numbers")
+    mean, variance = every.mean(), every.var()
+    expect(abs(mean) < 0.13 and abs(variance - 1) < 0.18, "for random.key(8) and 400 rows of 4 the "
+           f"mean is {mean:.2f} and the variance {variance:.2f}: those of normal numbers are 0 and "
+           "1")
+    fourth = np.mean((every - mean)**4) / variance**2
+    expect(abs(fourth - 3) < 0.7, f"for random.key(8) and 400 rows of 4 the mean fourth power is "
+           f"{fourth:.1f}, and of normal numbers it is 3: another distribution")
     distinct = len(np.unique(every))
     expect(distinct > 1580, f"for random.key(8) and 400 rows of 4 there should be 1600 numbers, "
            f"and yours has {distinct} different ones: two rows have a key in common")
@@ -349,6 +397,16 @@ def rows_of(key, count, width):
         ("def rows_of(key, count, width):\n    rows = []\n    for _ in range(count):\n"
          "        rows.append(random.normal(key, (width,)))\n    return jnp.stack(rows)",
          "each key may be used once"),
+        ("def rows_of(key, count, width):\n"
+         "    keys = [key, *(random.fold_in(key, i) for i in range(1, count))]\n"
+         "    return jnp.stack([random.normal(key, (width,)) for key in keys])",
+         "the numbers of the key itself"),
+        ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: 2 * random.normal("
+         "random.fold_in(key, i), (width,)))(jnp.arange(count))", "those of normal numbers"),
+        ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: 0.5**0.5 * random.laplace("
+         "random.fold_in(key, i), (width,)))(jnp.arange(count))", "another distribution"),
+        ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: jnp.full(width, "
+         "random.normal(random.fold_in(key, i))))(jnp.arange(count))", "are all the same"),
         ("def rows_of(key, count, width):\n    keys = random.split(key, 300)[:count]\n"
          "    return jax.vmap(lambda key: random.normal(key, (width,)))(keys)",
          "no largest number of rows"),
@@ -393,6 +451,17 @@ def grade_steps_of(steps_of: Callable) -> None:
            f"yours are {lengths[1]} and {lengths[3]}")
     expect(not near(out, steps_of(random.key(7), 8)), message + "and so it is for random.key(7): "
            "another key should give another walk")
+    first = float(np.mean(jax.vmap(lambda key: steps_of(key, 1))(random.split(random.key(5), 60))))
+    expect(abs(first) < 0.6, f"of 60 keys the places after one step are on average {first:.1f}: a "
+           "walk begins at 0, from where a step goes as often up as down")
+    places = np.asarray(steps_of(random.key(8), 20_000), float)
+    moves = np.diff(places)
+    linked = float(np.corrcoef(moves, places[:-1])[0, 1])
+    expect(abs(linked) < 0.05, "of 20000 steps each is linked with the place from which it starts "
+           f"(correlation {linked:.2f}): a step should not depend on that")
+    told = f"of 20000 steps the mean is {moves.mean():.2f} and the variance {moves.var():.2f}"
+    expect(abs(moves.mean()) < 0.04 and abs(moves.var() - 1) < 0.06, told + ": those of normal "
+           "steps are 0 and 1")
 
 
 exercise(
@@ -405,6 +474,15 @@ def steps_of(key, count):
     return lax.scan(step, 0.0, random.split(key, count))[1]
 """,
     wrong=[
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = place + random.normal(key)\n        return place, place\n"
+         "    return lax.scan(step, 1.0, random.split(key, count))[1]", "a walk begins at 0"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = 0.9 * place + random.normal(key)\n        return place, place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "should not depend on"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = place + 1.1 * random.normal(key)\n        return place, place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "those of normal steps"),
         ("def steps_of(key, count):\n    def step(place, _):\n"
          "        place = place + random.normal(key)\n        return place, place\n"
          "    return lax.scan(step, 0.0, None, length=count)[1]", "each key may be used once"),
@@ -509,6 +587,14 @@ def grade_shuffled(shuffled: Callable) -> None:
         again = shuffled(random.key(seed), xs, 10 * xs)
         expect(near(again[0], x), message + f"and then {shown(again[0])}: the same key should give "
                "the same order")
+    orders = [np.asarray(shuffled(random.key(s), xs, xs)[0]).tolist() for s in (3, 4)]
+    expect(orders[0] != orders[1], f"for random.key(3) and random.key(4) yours is {orders[0]}: "
+           "another key should give another order")
+    xs = jnp.arange(20)
+    means = np.mean([shuffled(random.key(seed), xs, xs)[0] for seed in range(60)], axis=0)
+    expect(means.min() > 3 and means.max() < 16, "for xs = [0, …, 19] and 60 keys the mean at each "
+           f"place should be about 9.5, and yours go from {means.min():.1f} to {means.max():.1f}: "
+           "an example may go to any place")
     pictures = jnp.arange(12.0).reshape(6, 2)
     x, y = shuffled(random.key(1), pictures, jnp.arange(6))
     expect(jnp.asarray(y).dtype == jnp.int32, f"for xs of float32 and ys of int32 the new ys are "
@@ -536,6 +622,11 @@ def shuffled(key, xs, ys):
          "has gone elsewhere"),
         ("def shuffled(key, xs, ys):\n    order = random.randint(key, (len(xs),), 0, len(xs))\n"
          "    return xs[order], ys[order]", "should come once"),
+        ("def shuffled(key, xs, ys):\n    order = random.permutation(random.key(0), len(xs))\n"
+         "    return xs[order], ys[order]", "another key should give another order"),
+        ("def shuffled(key, xs, ys):\n"
+         "    order = jnp.argsort(random.bernoulli(key, 0.5, (len(xs),)))\n"
+         "    return xs[order], ys[order]", "may go to any place"),
         ("def shuffled(key, xs, ys):\n    order = np.random.permutation(len(xs))\n"
          "    return xs[order], ys[order]", "the same order"),
         ("def shuffled(key, xs, ys):\n    order = random.permutation(key, len(xs))\n"
@@ -582,9 +673,16 @@ def logarithm(x):
 
 def only_nan(key):
     return logarithm(random.normal(key))
+
+def outside(x):
+    return x[7]
+
+def and_outside(key):
+    return pair(key) + outside(jnp.arange(3.0))
 """
 _WANTED = {"pair": {"pair"}, "careful": set(), "looped": {"looped"},
-           "both": {"pair", "looped"}, "half_nan": {"pair"}, "only_nan": set()}
+           "both": {"pair", "looped"}, "half_nan": {"pair"}, "only_nan": set(),
+           "and_outside": {"pair"}}
 
 
 def grade_reused(reused: Callable) -> None:
@@ -600,6 +698,8 @@ def grade_reused(reused: Callable) -> None:
         expect(isinstance(result, set), message + "a set of names is expected")
         expect("logarithm" not in result, message + "`logarithm` makes a nan, and uses no key: a "
                "finding has a `kind`")
+        expect("outside" not in result, message + "`outside` reads outside of an array, and uses "
+               "no key: a finding has a `kind`")
         expect(not result or not result < expected, message + "one was found, and the program went "
                "no further: an error ends it, a list does not")
         expect(result == expected,
@@ -621,6 +721,9 @@ def reused(f, *args):
         ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
          "        f(*args)\n    return {finding.function for finding in findings}",
          "a finding has a `kind`"),
+        ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
+         "        f(*args)\n    return {f.function for f in findings if 'nan' not in f.kind}",
+         "reads outside of an array"),
         ("def reused(f, *args):\n    with jax.debug_key_reuse(True):\n        f(*args)\n"
          "    return set()", "collect=True"),
         ("def reused(f, *args):\n    try:\n        with jax.debug_key_reuse(True):\n"

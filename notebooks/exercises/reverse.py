@@ -13,7 +13,7 @@ from minijax.core import Primitive
 from minijax.core.vmap import BatchTracer
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
-from .ways import FIVES, declared, without
+from .ways import FIVES, declared, unchanged, without
 
 CHAPTER = "07_reverse_derivatives"
 
@@ -55,7 +55,9 @@ exercise("cotangents", chapter=CHAPTER, grade=grade_cotangents, solution="(8, 6)
 def grade_cumsum_back(cumsum_back: Callable) -> None:
     for ct in (*(_random(n, n) for n in range(3, 7)), [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [2.0]):
         x = np.array(ct)
-        result = cumsum_back(x)
+        given = x.copy()
+        result = cumsum_back(given)
+        unchanged(f"the cotangents {shown(x)}", x, given)
         agree(f"the cotangents {shown(x)}", result, np.cumsum(x[::-1])[::-1],
               (near(result, np.cumsum(x)), "that is the operation itself: element 0 is in every "
                "result, and the last one in one result only"),
@@ -74,6 +76,8 @@ def cumsum_back(ct):
 """,
     wrong=[("def cumsum_back(ct):\n    return np.cumsum(ct)", "the operation itself"),
            ("def cumsum_back(ct):\n    return np.cumsum(ct[::-1])", "from the last to the first"),
+           ("def cumsum_back(ct):\n    for k in range(len(ct) - 2, -1, -1):\n"
+            "        ct[k] += ct[k + 1]\n    return ct", "make a new one"),
            ("def cumsum_back(ct):\n    return np.diff(ct, prepend=0.0)", "not an inverse"),
            ("def cumsum_back(ct):\n    return np.full(len(ct), ct.sum())", "takes part")],
     hints=["element k takes part in result k, and in all that follow"])
@@ -172,6 +176,10 @@ def grade_descend(descend: Callable) -> None:
               (near(result, 1 + (start - 1) * (1 - 2 * rate) ** (steps + 1)), "one step too many"),
               (near(result, 1 + (start - 1) * (1 - 2 * rate) ** min(steps, 1)), "only the first "
                "step is made: is the `return` in the loop?"), what="the place reached")
+    weights = jnp.array([2.0, -1.0, 0.5])
+    agree("f(x) = (2 x₀ - x₁ + x₂ / 2)² / 2 from [1, 1, 1], with rate 0.1 and 1 steps",
+          descend(lambda x: jnp.sum(weights * x) ** 2 / 2, jnp.ones(3), 0.1, 1), 1 - 0.15 * weights,
+          "f is a function of all of x at once, and so is its gradient", what="the place reached")
     mine = start.copy()
     descend(_valley, mine, 0.25, 2)
     expect(near(mine, start), f"the places are right; but after a call with NumPy's {shown(start)} "
@@ -193,6 +201,8 @@ exercise(
            ("def descend(f, x, rate, steps):\n    g = jax.grad(f)(x)\n"
             "    return x - steps * rate * g", "where it starts"),
            (_DESCEND.format(rounds="steps + 1", sign="-"), "one step too many"),
+           ("def descend(f, x, rate, steps):\n    for _ in range(steps):\n"
+            "        x = x - rate * jax.vmap(jax.grad(f))(x)\n    return x", "all of x at once"),
            ("def descend(f, x, rate, steps):\n    for _ in range(steps):\n"
             "        x = x - rate * jax.grad(f)(x)\n        return x\n    return x",
             "only the first step"),
@@ -252,7 +262,9 @@ def grade_both_ways(both_ways: Callable) -> None:
         agree(inputs, result[1], expected, "the cotangents go in at the end: is it c that you pull "
               "back?", what="the second, by vjp,", tolerance=1e-3)
     inputs = "f(x) = 3 x, of which somebody has said that its transpose is 2 x,"
-    first, second = both_ways(_tripled(), x, t, c)
+    with instead_of(NotImplementedError, "Batching rule", f"for {inputs} yours makes the whole "
+                    "matrix, with a `vmap`: one `jvp` and one `vjp` are enough"):
+        first, second = both_ways(_tripled(), x, t, c)
     agree(inputs, first, 3 * float(c @ t), "the first is `jvp`'s", what="the first, by jvp,")
     agree(inputs, second, 2 * float(c @ t), "the test must find that the two differ: the second "
           "is `vjp`'s", what="the second, by vjp,")
@@ -282,10 +294,18 @@ def both_ways(f, x, t, c):
            (_BOTH.format(_JVP, "jax.vjp(f, x)[1](t)[0] @ c"), "the second, by vjp"),
            (_BOTH.format(_JVP, _JVP), "the two differ"),
            (_BOTH.format(f"{_VJP}[0] @ t", _JVP), "the first is"),
-           (_BOTH.format("c @ f(t)", f"{_VJP}[0] @ t"), "the derivative at x")])
+           (_BOTH.format("c @ f(t)", f"{_VJP}[0] @ t"), "the derivative at x"),
+           (_BOTH.format("c @ jax.jacfwd(f)(x) @ t", f"{_VJP}[0] @ t"), "the whole matrix")])
 
 
 # -- jacobian --------------------------------------------------------------------------------------
+
+def _only_backwards() -> Callable:
+    """A sine that can be differentiated in the reverse direction only."""
+    f = jax.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * jnp.cos(x),))
+    return f
+
 
 def grade_jacobian(jacobian: Callable) -> None:
     for inputs, results in ((2, 4), (3, 2), (3, 3), (1, 2)):
@@ -314,6 +334,10 @@ def grade_jacobian(jacobian: Callable) -> None:
               tolerance=1e-3)
         expect(not isinstance(getattr(seen[0], "tangent", None), BatchTracer), "the matrix is "
                "right, but its columns were made forwards, a run for each input")
+        with instead_of(TypeError, "forward-mode", "the matrix is right, but its columns were made "
+                        "forwards, and of a function that has a rule for the way back alone yours "
+                        "gives an error: `jax.vjp` goes backwards"):
+            jacobian(_only_backwards(), jnp.array(x))
         expect(len(seen) == 1, f"the matrix is right, but f was run {len(seen)} times for "
                f"{results} results: `jax.vjp` runs it once, and its function gives all rows")
 
@@ -333,6 +357,8 @@ exercise(
            (_JACOBIAN.format("back(jnp.ones(len(out)))[0]"), "the shape is (4, 2)"),
            ("def jacobian(f, x):\n    return jax.jacfwd(f)(x)", "made forwards"),
            ("def jacobian(f, x):\n    return jax.jacrev(f)(x)", "write it yourself"),
+           ("def jacobian(f, x):\n    return jax.vmap(jax.linearize(f, x)[1], out_axes=1)("
+            "jnp.eye(len(x)))", "goes backwards"),
            ("def jacobian(f, x):\n    return jnp.stack([jax.grad(lambda x: f(x)[k])(x) "
             "for k in range(len(f(x)))])", "runs it once"),
            (_JACOBIAN.format("jax.vmap(back)(2 * jnp.eye(len(out)))[0]"), "when the cotangent is")])

@@ -69,11 +69,13 @@ def grade_product_type(product_type: Callable) -> None:
     for columns, size in ((3, 4), (1, 3), (3, 1)):
         matrix, vector = ShapedArray((4, columns), np.float32), ShapedArray((size,), np.float32)
         try:
-            result = product_type(matrix, vector)
+            result, raised = product_type(matrix, vector), False
         except TypeError:
             continue
-        except ValueError as error:
-            result = error
+        except (AssertionError, ValueError) as error:
+            result, raised = error, True
+        expect(raised or not isinstance(result, Exception), f"for {matrix} and {vector} yours "
+               f"returns {result!r}: `raise` it")
         expect(False, f"for {matrix} and {vector} a TypeError is expected, and yours is "
                f"{result!r}: there is no product of {columns} columns and {size} numbers")
 
@@ -101,6 +103,9 @@ exercise(
         (_product("ShapedArray(matrix.shape[:1], np.float32)"), "that of the factors"),
         (_product('f"{matrix.dtype}[{matrix.shape[0]}]"'), "a type is a ShapedArray"),
         (_product(unfit="False"), "there is no product"),
+        (_product().replace("raise", "return"), "`raise` it"),
+        ("def product_type(matrix, vector):\n    assert matrix.shape[1] == vector.shape[0]\n"
+         "    return ShapedArray(matrix.shape[:1], matrix.dtype)", "a TypeError is expected"),
         (_product().replace("TypeError", "ValueError"), "a TypeError is expected"),
         (_product(unfit="vector.shape[0] not in (1, matrix.shape[1])"), "there is no product"),
         (_product("ShapedArray((np.zeros(matrix.shape, matrix.dtype) @ np.zeros(vector.shape, "
@@ -276,6 +281,14 @@ def grade_tally(tally: Callable) -> None:
                     "parent any more: take the one that is current when the function is called"):
         answer = vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0))
     agree("[0, 1, 2], under vmap,", answer, 2 * np.sin(np.arange(3.0)), what="the result")
+    outer, _ = tally(lambda y: tally(lambda x: x + jnp.sin(y))(jnp.float32(1.0))[1] + y)(
+        jnp.float32(1.0))
+    agree("x + sin(y), where y is a tracer of a `tally` around it,", outer, 2, "a tracer need not "
+          "be one of yours: ask `owns`", what="the count, and 1,")
+    counts = vmap(lambda y: y * tally(lambda x: x + jnp.sin(y))(
+        jnp.float32(1.0))[1])(jnp.ones(2))
+    agree("x + sin(y), where y is a tracer of a `vmap` around it,", counts, [1, 1], "a tracer need "
+          "not be one of yours: ask `owns`", what="the count")
 
 
 exercise(
@@ -285,6 +298,10 @@ exercise(
         ("count = 0\n" + _tally(second="global count; count += 1").replace("trace.count", "count"),
          "begins where"),
         (_tally(wrapped="outs"), "what does the second one see"),
+        (_tally(first="self.count += any(isinstance(x, core.Tracer) for x in args)", second=""),
+         "ask `owns`"),
+        (_tally(first="self.count += any(isinstance(x, LoudTracer) for x in args)", second=""),
+         "where y is a tracer of a `tally`"),
         (_tally(second="self.count += len(outs)"), "is applied once"),
         (_tally(outs="primitive.bind_list(*values, **params)"), "calls itself"),
         (_tally().replace("trace.value(core.as_value(out)), trace.count",
@@ -295,7 +312,7 @@ exercise(
 
 
 def grade_peak(peak: Callable) -> None:
-    for x in (1.0, -2.0, 0.5, *np.random.default_rng(0).normal(size=5).round(2).tolist()):
+    for x in (1.0, -2.0, 0.5, -4.0, *np.random.default_rng(0).normal(size=5).round(2).tolist()):
         y = np.sin(x) * x
         result = peak(x)
         message = f"for x = {x} the answer is ({y * y:.5g}, {max(y, x):.5g}), and yours "
@@ -333,6 +350,8 @@ def peak(x):
         ("def peak(x):\n    global largest\n    y = jnp.sin(x) * x\n"
          "    largest = jnp.maximum(y, x)\n    return y * y, largest", "still catches a tracer"),
         ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, max(y, x)", "under vmap"),
+        ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, jnp.maximum(jnp.abs(y), x)",
+         "for x = -4.0"),
         ("def peak(x):\n    y = jnp.sin(x) * x\n    return jnp.maximum(y, x), y * y",
          "comes first"),
         ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, jnp.max(jnp.maximum(y, x))",
@@ -385,7 +404,8 @@ def grade_exp(exp: Any) -> None:
     expect(isinstance(result, list | tuple), "for 0.0 `impl` gives [1.0], and yours gives "
            f"{result!r}: a rule gives a list, here of one number")
     for x in (2.0, 0.0, -1.5):
-        agree(f"exp({x})", exp(x), np.exp(x))
+        agree(f"exp({x})", exp(x), np.exp(x), "NumPy's exponential knows more digits of e",
+              tolerance=1e-12)
     expect(callable(getattr(exp, "jvp", None)), "now the rule `jvp`, like that of `sin`")
     result = exp.jvp((0.0,), (1.0,))
     expect(isinstance(result, tuple | list) and len(result) == 2
@@ -425,6 +445,8 @@ exercise(
         ('exp = Primitive("exp", impl=lambda x: np.exp(x))', "gives a list"),
         (_EXP.format("([exp(xs[0])], [np.exp(xs[0]) * ts[0]])"), "know neither NumPy nor"),
         (_EXP.format("([exp(xs[0])], [exp(xs[0])])"), "is a factor"),
+        (_EXP.format("([exp(xs[0])], [mul(exp(xs[0]), ts[0])])").replace(
+            "np.exp(x)", "2.71828 ** x"), "more digits of e"),
         (_EXP.format("[exp(xs[0]), mul(exp(xs[0]), ts[0])]"), "two lists"),
         ("import math\n" + _EXP.format("([exp(xs[0])], [mul(exp(xs[0]), ts[0])])").replace(
             "[np.exp(x)]", "[math.exp(x)]"), "a whole array"),
@@ -443,6 +465,7 @@ def grade_spoken(spoken: Callable) -> None:
     for f, text, expected in ((wave, "my_wave", ["sin", "mul"]),
                             (aside, "x -> add(cos(3.0), x)", ["add"]),
                             (lambda x: mini.sin(mini.sin(x)), "x -> sin(sin(x))", ["sin", "sin"]),
+                            (lambda x: mini.sin(mini.cos(x)), "x -> sin(cos(x))", ["cos", "sin"]),
                             (lambda x: x, "x -> x", [])):
         with instead_of(TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
                         "error: NumPy was given one of your tracers. Take the values out before "
@@ -456,9 +479,28 @@ def grade_spoken(spoken: Callable) -> None:
                "of the first call: a list in the body of a class is one for all its objects; make "
                "it in `__init__`")
         expect(result == expected, message + (
+            "in the order in which they are applied" if sorted(result) == sorted(expected) else
             "the cosine is of a number, which does not come from x" if "cos" in result else
             "an operation stands there as often as it is applied" if expected == ["sin"] * 2 else
             "after the first operation, what does the second one see of its result?"))
+
+    once = spoken(wave)
+    first = once(1.0)
+    spoken(aside)(1.0)
+    expect(first == ["sin", "mul"], f"after a second call the list of the first is {first}, and "
+           "was ['sin', 'mul']: make a list for each call")
+    again = once(2.0)
+    expect(again == ["sin", "mul"], "for my_wave, spoken once and called twice, the second list "
+           f"is ['sin', 'mul'], and yours is {again}: make a trace for each call")
+    heard = []
+
+    def twice(x: Any) -> Any:
+        heard.append(spoken(wave)(x))
+        return mini.cos(x)
+    outer = spoken(twice)(1.0)
+    expect(heard == [["sin", "mul"]] and outer == ["sin", "mul", "cos"], "for a function that "
+           "itself asks for spoken(my_wave)(x), and gives cos(x), the lists are ['sin', 'mul'] "
+           f"inside and ['sin', 'mul', 'cos'] outside, and yours are {heard[0]} and {outer}")
 
     def slope(x: Any) -> Any:
         return mini.jvp(wave, (x,), (1.0,))[1]
@@ -513,8 +555,16 @@ exercise(
          "does not come from x"),
         (_names(before="kept = []\n\n", note="self.names = kept; kept.append(primitive.name)"),
          "the list of the first call"),
+        ("heard = []\n\n" + _names(note="self.names = heard; heard.append(primitive.name)").replace(
+            "trace = NameTrace(", "heard.clear()\n        trace = NameTrace("),
+         "a list for each call"),
+        (_names(trace="trace").replace("    def named", "    trace = NameTrace(current_trace)\n\n"
+                                       "    def named").replace("        trace = trace\n", ""),
+         "a trace for each call"),
         (_names(run="primitive.bind(*args, **params)"), "Take the values"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
+        (_names(note="self.names = sorted([*self.names, primitive.name], reverse=True)"),
+         "in the order in which"),
         (_names(note="self.names += [n for n in [primitive.name] if n not in self.names]"),
          "as often as it is applied"),
         (_names(more="\n    def concerns(self, primitive, args, params):\n"

@@ -8,9 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, trouble
+
+from .ways import of_dtype
 
 CHAPTER = "05_trees"
 
@@ -65,8 +69,9 @@ def grade_how_many(how_many: Callable) -> None:
                "itself, in place of 0?")
         agree(inputs, result, expected,
               (any(jnp.size(x) == 0 for x in leaves), "an array may be empty: no number is in it"),
-              (near(result, len(leaves)), "that is the number of leaves; how many numbers are in "
-               "each?"),
+              (near(result, len(leaves)) and near(how_many([jnp.ones(7)]), 1), "that is the number "
+               "of leaves; how many numbers are in each?"),
+              (isinstance(tree, tuple), "a Python number is a leaf as well, and one number"),
               (near(result, sum(jnp.sum(jnp.asarray(x)) for x in leaves)), "that is the sum of the "
                "numbers themselves"))
 
@@ -79,6 +84,8 @@ def how_many(tree):
 """,
     wrong=[
         ("def how_many(tree):\n    return len(jax.tree.leaves(tree))", "number of leaves"),
+        ("def how_many(tree):\n    return sum(getattr(leaf, 'size', 0) for leaf in "
+         "jax.tree.leaves(tree))", "a leaf as well, and one number"),
         ("def how_many(tree):\n    return sum(leaf.size for leaf in jax.tree.leaves(tree))",
          "the attributes of an array"),
         ("def how_many(tree):\n    return sum(len(leaf) for leaf in jax.tree.leaves(tree))",
@@ -96,7 +103,7 @@ def grade_stacked(stacked: Callable) -> None:
         return jnp.ones(chance.choice([(), (2,), (2, 3)]))
 
     forms = [{"w": jnp.ones((2, 3)), "b": (jnp.ones(()),)}, *_nests(leaf, 4)]
-    for form, count in zip(forms, (5, 2, 3, 1, 4), strict=True):
+    for form, count in zip(forms, (5, 2, 7, 1, 4), strict=True):
         trees = [jax.tree.map(lambda x, i=i: float(i) * x, form) for i in range(count)]
         expected = jax.tree.map(
             lambda x, n=count: jnp.stack([float(i) * x for i in range(n)]), form)
@@ -126,6 +133,9 @@ def grade_stacked(stacked: Callable) -> None:
             expect(mine.shape == theirs.shape, f"{result}: the new axis should be the first")
             expect(near(mine, theirs), f"for {inputs} a leaf is {theirs.tolist()}, and yours is "
                    f"{mine.tolist()}: are the trees in their order?")
+    counts = stacked([{"steps": jnp.array(k)} for k in (3, 5)])["steps"]
+    of_dtype("two trees with a leaf of int32 each", counts, np.int32, "stack the leaves as they "
+             "are")
 
 
 exercise(
@@ -138,6 +148,10 @@ def stacked(trees):
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
          "[jnp.atleast_1d(y) for y in x]), *trees)", "glued"),
         ("def stacked(trees):\n    return jax.tree.map(jnp.stack, trees)", "one array at a time"),
+        ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x[:5]), *trees)",
+         "for 7 trees"),
+        ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.array(x, jnp.float32), "
+         "*trees)", "the leaves as they are"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x[::-1]), *trees)",
          "in their order"),
         ("def stacked(trees):\n    return [jnp.stack(x) for x in zip(*map(jax.tree.leaves, "
@@ -173,7 +187,10 @@ def grade_inventory(inventory: Callable) -> None:
         try:
             out = inventory(tree)
         except AttributeError as error:
-            raise Hint(f"{answer_text}; {trouble(error)}\na number is a leaf, too") from error
+            why = ("a number is a leaf, too" if "object has no attribute 's" in str(error) else
+                   "there are other containers than dicts, lists and tuples, and other kinds of "
+                   "keys: look at `keystr`")
+            raise Hint(f"{answer_text}; {trouble(error)}\n{why}") from error
         expect(isinstance(out, dict), f"{answer_text}, and yours is not a dict: {out!r}")
         expect(not any(hasattr(x, "dtype") for x in out.values()), f"{answer_text}; yours has the "
                "arrays themselves")
@@ -188,7 +205,8 @@ def grade_inventory(inventory: Callable) -> None:
                "`leaves_with_path` knows them all")
         expect(set(names) == set(expected), f"{answer_text}; your names are {names}")
         _same(inputs, {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in out.items()},
-              expected, (set(out.values()) <= set(range(99)), "those are sizes, not shapes"),
+              expected, (all(isinstance(v, int) for v in out.values()), "those are sizes, not "
+                         "shapes"),
               what="the answer")
 
 
@@ -206,6 +224,9 @@ def inventory(tree):
          "p, x in jax.tree.leaves_with_path(tree)}", "separator"),
         ("def inventory(tree):\n    return jax.tree.map(lambda x: x.shape, tree)",
          "and yours is not a dict"),
+        ("def inventory(tree):\n    return {'/'.join(str(k.key if hasattr(k, 'key') else k.idx) "
+         "for k in p): np.shape(x) for p, x in jax.tree.leaves_with_path(tree)}",
+         "other kinds of keys"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
          "x.shape for p, x in jax.tree.leaves_with_path(tree)}", "a number is a leaf, too"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
@@ -244,21 +265,28 @@ def grade_line(line_class: type) -> None:
                         "return a pair: (children, static data), of which the first is a list or "
                         "tuple"):
             leaves, treedef = jax.tree.flatten(line)
-        _same(inputs, leaves, [slope, intercept],
+        turned = leaves == [intercept, slope]  # their order is yours to choose
+        _same(inputs, leaves[::-1] if turned else leaves, [slope, intercept],
               (name in leaves, "a name cannot be differentiated: it belongs to the static data"),
               what="the list of leaves")
+        expect([type(x) for x in jax.tree.leaves(line_class(3, 1, name))] == [int, int], "of "
+               f"Line(3, 1, {name!r}) the leaves are the whole numbers 3 and 1: `tree_flatten` "
+               "should pass on what is there, which may also be an array or a tracer")
         inputs += ", and then the leaves 5.0 and 7.0 in their place,"
         with instead_of(TypeError, "required positional argument", f"for {inputs} `tree_unflatten` "
                         "calls Line with too few arguments: where is the name?"):
-            back = jax.tree.unflatten(treedef, [5.0, 7.0])
+            back = jax.tree.unflatten(treedef, [7.0, 5.0] if turned else [5.0, 7.0])
         expect(isinstance(back, line_class), f"for {inputs} a Line is expected, and "
                f"`tree_unflatten` returns {back!r}: call the class")
         _same(inputs, (back.slope, back.intercept), (5.0, 7.0), (True, "in which order does "
               "`tree_unflatten` pass them to Line?"), what="(slope, intercept)")
         _same(inputs, back.name, name, (True, "the name got lost on the way there and back"),
               what="the name")
-    slope = jax.grad(lambda line: line.slope * 3.0 + line.intercept)(line)
-    agree("slope * 3 + intercept", [slope.slope, slope.intercept], [3.0, 1.0], what="the gradient")
+    found = jax.grad(lambda line: line.slope * 3.0 + line.intercept)(line)
+    agree("slope * 3 + intercept", [found.slope, found.intercept], [3.0, 1.0], what="the gradient")
+    raised = jax.jit(lambda line: line_class(line.slope, line.intercept + 1.0, line.name))(line)
+    agree("a compiled function that adds 1 to the intercept",
+          [raised.slope, raised.intercept], [slope, intercept + 1.0], what="the new line")
     expect(jax.tree.structure(line_class(0.0, 0.0, "fall")) != jax.tree.structure(
         line_class(0.0, 0.0, "rise")), "lines of the names 'fall' and 'rise' should be different "
         "trees, and yours have one treedef")
@@ -273,6 +301,10 @@ exercise(
          "static data"),
         (LINE.format("(self.slope, self.intercept), None", "cls(*children, static)"),
          "the name got lost"),
+        (LINE.format("[float(self.slope), float(self.intercept)], self.name",
+                     "cls(*children, static)"), "pass on what is there"),
+        (LINE.format("(self.intercept, self.slope), self.name", "cls(*children, static)"),
+         "in which order"),
         (LINE.format("(self.slope, self.intercept), self.name", "cls(static, *children)"),
          "in which order"),
         (LINE.format("(self.slope, self.intercept), self.name", "(*children, static)"),
@@ -282,6 +314,8 @@ exercise(
         (LINE.format("(self.slope, self.intercept), self.name", "cls(*children)"),
          "where is the name"),
     ],
+    right=[LINE.format("[self.intercept, self.slope], (self.name,)",
+                       "cls(children[1], children[0], *static)")],
     afterthought="with `register_dataclass` the two methods are written for you",
     hints=["tree_flatten returns a pair: (children, static data)"])
 
@@ -328,7 +362,9 @@ def grade_velocity(velocity: Any) -> None:
     leaves, tree = mini.tree_flatten([v, 4.0])
     _same(f"tree_flatten([{v}, 4.0])", leaves, [1.0, 2.0, 3.0, 4.0],
           (leaves == [v, 4.0], "it is still a leaf: `registry` has no entry for it"),
-          (leaves != [v, 4.0], "some part of it is not among the children"),
+          (len(leaves) < 4, "some part of it is not among the children"),
+          (sorted(map(str, leaves)) == ["1.0", "2.0", "3.0", "4.0"], "the leaves of x come before "
+           "those of y, as in every tuple"),
           what="the list of leaves")
     expected = [velocity(5.0, (6.0, 7.0)), 8.0]
     back = mini.tree_unflatten(tree, [5.0, 6.0, 7.0, 8.0])
@@ -356,6 +392,8 @@ exercise(
         (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "what makes it"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
                           "lambda y, children: Velocity(*children, y)"), "not among the children"),
+        (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.y, v.x), None), "
+                          "lambda _, children: Velocity(*children[::-1])"), "before those of y"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: (v, None), "
                           "lambda _, children: Velocity(*children[::-1])"), "in which order"),
     ],
@@ -374,7 +412,9 @@ def grade_filled(filled: Callable) -> None:
              {"bias": 7.0, "weight": [8.0, 9.0], "deep": {"x": 5.0}})
     pairs = [(tree, jax.tree.map(lambda _: 7.0, tree, is_leaf=lambda x: x is None))
              for tree in _nests(gappy)]
-    for tree, defaults in (first, *pairs, (None, 3)):
+    parts = ({"gain": None, "layer": None, "on": True, "name": "relu"},
+             {"gain": 2.0, "layer": [1.0, {"w": 2.0}], "on": False, "name": None})
+    for tree, defaults in (first, *pairs, (None, 3), parts):
         expected = jax.tree.map(lambda x, d: d if x is None else x, tree, defaults,
                               is_leaf=lambda x: x is None)
         before = copy.deepcopy(tree)
@@ -382,18 +422,28 @@ def grade_filled(filled: Callable) -> None:
         answer_text = f"for {inputs} the answer is {expected}"
         try:
             got = filled(tree, defaults)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
+            expect(tree is not parts[0], f"{answer_text}; {trouble(error)}\nwhere `tree` has a "
+                   "None, `defaults` may have a tree, and where it has none, anything: the form "
+                   "is that of `tree`, and a leaf stays as it is")
+            if isinstance(error, TypeError):
+                raise
             raise Hint(f"{answer_text}; {trouble(error)}\nTo `tree_map`, a None is a node without "
                        "children, where the other tree has a leaf. Say that it is a leaf"
                        ) from error
         taken = got == defaults != expected
-        _same(inputs, got, expected, (got == tree, "that is `tree` as it was: a None is not a "
-                                                   "leaf"),
+        _same(inputs, got, expected, (got == before, "that is `tree` as it was: a None is not a "
+                                                     "leaf"),
               (taken, "those are the defaults alone"),
+              (type(got) is not type(expected), f"a {type(expected).__name__} is wanted: a tree of "
+               "the form of `tree`"),
               (zeros(got) < zeros(expected), "the 0.0 was replaced, and is not a None"),
               (True, "and a None deeper inside?"), what="the answer")
         expect(tree == before, f"for {before} the answer is right; but the tree itself is now "
                f"{tree}: make a copy")
+        kinds = [[type(x) for x in jax.tree.leaves(t)] for t in (expected, got)]
+        expect(kinds[0] == kinds[1], f"for {inputs} the types of the leaves are {kinds[0]}, and "
+               f"yours are {kinds[1]}: what is no None stays as it is")
 
 
 _FILLED = "def filled(tree, defaults):\n    return jax.tree.map({f}, tree, defaults{leaf})\n"
@@ -411,6 +461,15 @@ def filled(tree, defaults):
         ("def filled(tree, defaults):\n    return jax.tree.map(lambda x: x, tree)",
          "a None is not a leaf"),
         (_FILLED.format(f="lambda x, d: x or d", leaf=_NONE_IS_LEAF), "the 0.0 was replaced"),
+        ("def filled(tree, defaults):\n    return jax.tree.map(lambda d, x: d if x is None else x, "
+         "defaults, tree)", "the form is that of `tree`"),
+        (_FILLED.format(f="lambda x, d: d if x is None else x + 0", leaf=_NONE_IS_LEAF),
+         "a leaf stays as it is"),
+        (_FILLED.format(f="lambda x, d: d if x is None else x if isinstance(x, str) else +x",
+                        leaf=_NONE_IS_LEAF), "what is no None stays"),
+        ("def filled(tree, defaults):\n    none = lambda x: x is None\n    return [d if x is None "
+         "else x for x, d in zip(jax.tree.leaves(tree, is_leaf=none), jax.tree.leaves(defaults))]",
+         "of the form of `tree`"),
         (_FILLED.format(f="lambda x, d: d", leaf=_NONE_IS_LEAF), "the defaults alone"),
         ("def filled(tree, defaults):\n    return {k: defaults[k] if v is None else v "
          "for k, v in tree.items()}", "deeper inside"),
@@ -435,8 +494,10 @@ def grade_nesting(nesting: Callable) -> None:
     for tree in cases:
         treedef = jax.tree.structure(tree)
         expected = depth(treedef)
-        with instead_of(ValueError, "empty", f"for {tree!r} the depth is {expected}: there is no "
-                        "leaf in it, and so no number of which `max` could take the largest"):
+        with instead_of(ValueError, "empty", f"for {tree!r} the depth is {expected}, and your "
+                        "`max` has no number to choose from: "
+                        + ("a leaf has no children" if treedef.num_leaves else
+                           "there is no leaf in it")):
             got = nesting(tree)
         _same(repr(tree), got, expected,
               (isinstance(tree, OrderedDict), "ask the treedef, which knows all containers"),
@@ -461,6 +522,9 @@ def nesting(tree):
 """,
     wrong=[
         ("def nesting(tree):\n    return jax.tree.structure(tree).num_nodes", "nodes and leaves"),
+        ("def nesting(tree):\n    def below(t):\n        return 0 if t.num_leaves == 0 else "
+         "1 + max(map(below, t.children()))\n    return below(jax.tree.structure(tree))",
+         "a leaf has no children"),
         ("def nesting(tree):\n    return max(len(path) for path, _ in "
          "jax.tree.leaves_with_path(tree)) + 1", "one too many"),
         ("def nesting(tree):\n    if isinstance(tree, dict):\n        tree = list(tree.values())\n"

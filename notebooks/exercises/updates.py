@@ -13,6 +13,8 @@ import minijax.numpy as jnp
 from minijax.core import jaxpr
 from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers, shown
 
+from .ways import of_dtype
+
 CHAPTER = "13_in_place_updates"
 
 _TROUBLE: tuple[tuple[type[Exception], str, str], ...] = (  # an error, words in it, what to say
@@ -48,6 +50,8 @@ def grade_framed(framed: Callable) -> None:
         x = random.integers(2, 10, shape).astype(np.float32)
         expected = np.ones(shape, np.float32)
         expected[1:-1, 1:-1] = x[1:-1, 1:-1]
+        edge = np.ones(shape, bool)
+        edge[1:-1, 1:-1] = False
         for f in (framed, jax.jit(framed)):
             inputs = f"x = {shown(x)}"
             out = _called(f, jnp.asarray(x), inputs=inputs, expected=expected)
@@ -57,8 +61,13 @@ def grade_framed(framed: Callable) -> None:
                   (near(out, x), "this is the matrix as it was: an update returns a new one, so "
                    "give it a name"),
                   (near(out, np.ones(shape)), "the inside should stay as it was"),
+                  (np.shape(out) == shape and near(np.where(edge, out, 1), np.ones(shape)),
+                   "the edges are right, and the inside should stay as it was"),
                   "look at the edges one by one: the first and last row, the first and last "
                   "column")
+    agree("a 3 by 3 matrix of nan", framed(jnp.full((3, 3), jnp.nan)),
+          [[1, 1, 1], [1, jnp.nan, 1], [1, 1, 1]], "nan times 0 is nan: set the edge, whatever was "
+          "there")
     dtype = getattr(framed(jnp.full((3, 3), 7)), "dtype", None)
     expect(dtype == jnp.int32, f"a matrix of int32 becomes one of {dtype}: it should "
            "keep its dtype")
@@ -76,6 +85,10 @@ def framed(x):
          "give it a name"),
         ("def framed(x):\n    return x.at[jnp.array([0, -1])].set(1.0)", "one by one"),
         ("def framed(x):\n    x[0] = 1.0\n    return x", "cannot be written to"),
+        ("def framed(x):\n    inside = jnp.zeros_like(x).at[1:-1, 1:-1].set(1)\n"
+         "    return x * inside + (1 - inside)", "whatever was there"),
+        ("def framed(x):\n    return jnp.ones_like(x).at[1:-1, 1:-1].set(0)",
+         "the edges are right, and the inside"),
         ("def framed(x):\n    return jnp.ones_like(x)", "stay as it was"),
         ("def framed(x):\n    return jnp.pad(x, 1, constant_values=1.0)", "whole matrix"),
         ("def framed(x):\n    return jnp.ones(x.shape).at[1:-1, 1:-1].set(x[1:-1, 1:-1])",
@@ -100,6 +113,10 @@ def grade_exchanged(exchanged: Callable) -> None:
                   (near(out, once) or near(out, twice), "one of the two values is there twice "
                    "now, and the other is lost: which `x` is read for the second update?"),
                   "only the elements at i and j change")
+    whole = exchanged(jnp.array([5, 2**24 + 1, 7]), 0, 1)
+    of_dtype("x = [5, 6, 7], i = 0, j = 1", whole, np.int32, "an update keeps the dtype of x")
+    agree("the whole numbers x = [5, 16777217, 7], i = 0, j = 1", whole, [2**24 + 1, 5, 7], "a "
+          "float32 on the way has no room for all digits", tolerance=0)
     x = np.array([5.0, 6e8], np.float32)
     agree(f"x = {shown(x)}, i = 0, j = 1", exchanged(jnp.asarray(x), 0, 1), x[::-1], "a difference "
           "is rounded, and what is added to it does not come out whole: move the elements "
@@ -119,6 +136,10 @@ def exchanged(x, i, j):
          "should be made an array"),
         ("def exchanged(x, i, j):\n    x[i], x[j] = x[j], x[i]\n    return x",
          "cannot be written to"),
+        ("def exchanged(x, i, j):\n    return x.at[jnp.array([i, j])].set(x[jnp.array([j, i])])"
+         ".astype(jnp.float32)", "keeps the dtype of x"),
+        ("def exchanged(x, i, j):\n    return x.at[jnp.array([i, j])].set("
+         "x[jnp.array([j, i])].astype(jnp.float32))", "no room for all digits"),
         ("def exchanged(x, i, j):\n    x.at[i].set(x[j])\n    x.at[j].set(x[i])\n    return x",
          "as it was"),
         ("def exchanged(x, i, j):\n    y = np.array(x)\n    y[[i, j]] = y[[j, i]]\n"
@@ -151,7 +172,14 @@ def grade_group_means(group_means: Callable) -> None:
               (near(out, sizes), "these are the numbers of values; what is their sum?"),
               (near(out, np.zeros(3)), "nothing has arrived: an update that is not returned is "
                "lost"),
+              (near(out, sums // sizes), "these are the means, rounded down"),
               "each sum should be divided by the number of values in its own group")
+    agree("the whole numbers [1, 2, 4] in the groups [0, 0, 1]",
+          group_means(jnp.array([1, 2, 4]), jnp.array([0, 0, 1]), 2), [1.5, 4.0], "a mean of whole "
+          "numbers need not be whole")
+    agree("the values [0.5, 0.25, 2.5] in the groups [1, 0, 1]",
+          group_means(jnp.array([0.5, 0.25, 2.5]), jnp.array([1, 0, 1]), 2), [0.25, 1.5], "the "
+          "values need not be whole")
 
 
 exercise(
@@ -170,6 +198,14 @@ def group_means(values, groups, count):
          "    return jnp.zeros(count).at[groups].add(values) / len(values)", "in its own group"),
         ("def group_means(values, groups, count):\n"
          "    return jnp.zeros(count).at[groups].add(values / count)", "in its own group"),
+        ("def group_means(values, groups, count):\n    zeros = jnp.zeros(count)\n"
+         "    return zeros.at[groups].add(values) // zeros.at[groups].add(1.0)", "rounded down"),
+        ("def group_means(values, groups, count):\n    zeros = jnp.zeros(count, values.dtype)\n"
+         "    means = zeros.at[groups].add(values) / zeros.at[groups].add(1)\n"
+         "    return means.astype(values.dtype)", "need not be whole"),
+        ("def group_means(values, groups, count):\n    sums = jnp.zeros(count, int).at[groups].add("
+         "values.astype(int))\n    return sums / jnp.zeros(count).at[groups].add(1)",
+         "the values need not be whole"),
         ("def group_means(values, groups, count):\n    sums = jnp.zeros(count)\n"
          "    sums.at[groups].add(values)\n    return sums", "nothing has arrived"),
         ("def group_means(values, groups, count):\n"
@@ -300,6 +336,8 @@ _PROGRAMS = (  # in a reader's words, how many updates are lost, a hint
     ("jnp.sin(x)\nreturn x.at[0].max(2.0)", 0, "the sine is forgotten, but it is not an update"),
     ("y = x.at[0].set(1.0)\nreturn x * jnp.sum(y)", 0, "the sum reads it"),
     ("for i in range(3):\n    x.at[i].set(0.0)\nreturn x", 3, "one in each round"),
+    ("y = x.at[0].set(1.0)\ny.at[1].set(2.0)\nreturn x", 1, "the first is read, by the second: "
+     "only the second is lost"),
 )
 
 
@@ -311,7 +349,9 @@ def grade_forgotten(forgotten: Callable) -> None:
         exec(compile(f"def f(x):\n{lines}", "<an example>", "exec"), names)
         result = forgotten(names["f"], x)
         agree("the function " + "; ".join(map(str.strip, body.splitlines())), result, expected,
-              (np.shape(result) != (), "one number is expected"), why,
+              (np.shape(result) != (), "one number is expected"),
+              (isinstance(result, bool) and result == (expected > 0), "how many are lost, and not "
+               "only whether"), why,
               what="the number of lost updates", tolerance=0)
 
 
@@ -335,6 +375,12 @@ exercise(
         (_FORGOTTEN.replace('eqn.primitive.name.startswith("scatter") and ', ""),
          "it is not an update"),
         (_FORGOTTEN.replace(" and eqn.outvars[0] not in read", ""), "by its caller"),
+        (_FORGOTTEN.replace("return sum(", "return any("), "not only whether"),
+        ("def forgotten(f, *args):\n    program = jax.make_jaxpr(f)(*args).jaxpr\n"
+         "    needed, lost = set(program.outvars), 0\n    for eqn in reversed(program.eqns):\n"
+         "        if eqn.outvars[0] in needed:\n            needed.update(eqn.invars)\n"
+         "        else:\n            lost += eqn.primitive.name.startswith('scatter')\n"
+         "    return lost", "only the second is lost"),
         ("def forgotten(f, *args):\n    return f(*args)", "one number"),
     ],
     afterthought="a program is data, so a check for a trap of your own takes a few lines",
@@ -366,6 +412,7 @@ def grade_last_seen(last_seen: Callable) -> None:
                   (np.shape(result) != (4,), "one number for each of the four items is expected"),
                   "the places of one item are all written to one element; the largest should stay",
                   tolerance=0)
+    of_dtype(inputs, result, np.int32, "a place is a whole number, as an index must be")
     program = jax.make_jaxpr(lambda items: last_seen(items, 4))(jnp.array([0, 1, 0]))
     expect(not _sets_many(program), "for items = [0, 1, 0] the answer is [2, 1, -1, -1], and so is "
            "yours, here\nbut one `set` writes 0 and 2 to one element, and JAX leaves the order "
@@ -389,6 +436,7 @@ exercise(
     wrong=[
         (_LAST_SEEN.replace(".max(", ".set("), "leaves the order open"),
         (_LAST_SEEN.replace(".max(", ".add("), "the largest should stay"),
+        (_LAST_SEEN.replace("-1)", "-1.0)"), "as an index must be"),
         (_LAST_SEEN.replace("jnp.full(count, -1)", "jnp.zeros(count, int)"), "where do you begin"),
         (_LAST_SEEN.replace("-1", "9").replace(".max(", ".min("), "the largest should stay"),
         (_LAST_SEEN.replace("jnp.arange(len(items))", "1 + jnp.arange(len(items))"),
@@ -426,6 +474,8 @@ def grade_cleared_from(cleared_from: Callable) -> None:
     x = np.array([1.0, np.nan, np.inf, 4.0], np.float32)
     agree("x = [1, nan, inf, 4] and i = 1", cleared_from(jnp.asarray(x), 1), [1.0, 0.0, 0.0, 4.0],
           "nan times 0 is nan: choose, or set, in place of multiplying")
+    of_dtype("x = [1, 2, 3] and i = 1", cleared_from(jnp.array([1, 2, 3]), 1), np.int32,
+             "the zero should have the dtype of x")
 
 
 _CLEARED = """
@@ -444,6 +494,8 @@ exercise(
          "is not the first one"),
         ("def cleared_from(x, i):\n    return x.at[i].set(0.0)", "two elements"),
         (_CLEARED.replace("drop", "clip"), "if they exist"),
+        ("def cleared_from(x, i):\n    k = jnp.arange(len(x))\n"
+         "    return jnp.where((k == i) | (k == i + 1), 0.0, x)", "the dtype of x"),
         ("def cleared_from(x, i):\n    k = jnp.arange(len(x))\n"
          "    return x.at[(k >= i) & (k < i + 2)].set(0.0)", "cannot be an index"),
         ("def cleared_from(x, i):\n    k = jnp.arange(len(x)) - i\n"

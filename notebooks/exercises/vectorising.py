@@ -11,6 +11,8 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
 
+from .ways import of_dtype
+
 CHAPTER = "04_vectorising"
 
 
@@ -26,7 +28,8 @@ LOOPS: tuple[tuple[tuple, list[tuple], list[tuple]], ...] = (
     ((0, None), [(3, 2), (3,)], [(2,), (3,)]),
     ((1, 0), [(3, 3), (3, 3)], [(3,), (3,)]),
     ((None, 2), [(4,), (4, 2, 4)], [(4,), (4, 2)]),
-    ((-1, 0), [(3, 2, 4), (4, 3)], [(3, 2), (3,)]))
+    ((-1, 0), [(3, 2, 4), (4, 3)], [(3, 2), (3,)]),
+    ((-1, None), [(3, 2), (4,)], [(3,), (4,)]))
 
 
 def grade_slowly(slowly: Callable) -> None:
@@ -56,6 +59,9 @@ def grade_slowly(slowly: Callable) -> None:
     agree(f"f(x) = 2 x, in_axes=(0,) and the rows {shown(rows)}",
           slowly(lambda x: 2.0 * x, (0,))(rows), 2.0 * rows,
           "the results of f may be arrays, too: stack them along a new axis")
+    counted = slowly(lambda x: x[0] + 1, (0,))(
+        np.arange(6, dtype=np.int32).reshape(3, 2))
+    of_dtype("f(x) = x[0] + 1 and rows of int32", counted, np.int32, "stack what f gives")
 
 
 _SLOWLY = """
@@ -90,6 +96,10 @@ def slowly(f, in_axes):
            (_slowly(stack="[{call} for i in range(size)]"), "stack the results"),
            (_slowly(stack="jnp.hstack([{call} for i in range(size)])"), "along a new axis"),
            (_slowly(one="np.take(x, i, axis or 0)"), "goes to each call as it is"),
+           (_slowly().replace("if axis is not None]", "if axis is not None and axis >= 0]"),
+            "not enough values to unpack"),
+           (_slowly(stack="jnp.stack([jnp.float32({call}) for i in range(size)])"),
+            "stack what f gives"),
            (_slowly(one="x if axis is None else x[i]"), "another axis than the first"),
            (_slowly(one="x if axis is None else np.take(x, [i], axis)"), "without the axis"),
            (_slowly(one="x if axis is None else np.transpose(x, (axis % 3, *(k for k in "
@@ -180,6 +190,10 @@ def grade_all_pairs(all_pairs: Callable) -> None:
     agree("f(x, y) = sum((x - y)²) of 3 points and 4 centres in the plane",
           all_pairs(lambda x, y: jnp.sum((x - y) ** 2))(points, centres), expected,
           "f is called with one x and one y, and these may be vectors: `vmap` makes the pairs")
+    agree("f(x, y) = x - y of 3 points and 4 centres in the plane",
+          all_pairs(lambda x, y: x - y)(points, centres),
+          np.asarray(points)[:, None] - np.asarray(centres), "f may give a vector, which lies "
+          "along the last axis of the table: the rows and columns are the first two")
     program = jax.make_jaxpr(all_pairs(lambda x, y: x - 2 * y))(jnp.ones(12), jnp.ones(10))
     expect(len(program.eqns) < 40, "the tables are right; but for 12 x and 10 y your program has "
            f"{len(program.eqns)} equations, since f is called for each pair. Use `vmap` twice")
@@ -198,6 +212,8 @@ def all_pairs(f):
            ("def all_pairs(f):\n    return lambda xs, ys: jnp.stack("
             "[jnp.stack([f(x, y) for y in ys]) for x in xs])", "Use `vmap` twice"),
            ("def all_pairs(f):\n    return lambda xs, ys: f(xs[:, None], ys)", "may be vectors"),
+           ("def all_pairs(f):\n    return lambda xs, ys: jax.vmap(jax.vmap(f, (0, None)), "
+            "(None, 0))(xs, ys).T", "f may give a vector"),
            ("def all_pairs(f):\n    return lambda xs, ys: jax.vmap(f, (0, None))(xs, ys[0])",
             "make a table of shape (3, 2)"),
            ("def all_pairs(f):\n    return jax.vmap(jax.vmap(lambda x, y: f(y, x), (None, 0)), "
@@ -242,7 +258,7 @@ def diagonal_sums(xs):
 
 def grade_max_p(max_p: Any) -> None:
     expect(callable(getattr(max_p, "impl", None)), "`mini.max_p` is a Primitive with a rule `impl`")
-    x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float)
+    x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float) - 20
     for axes in ((1,), (0, 2), (0, 1, 2)):
         inputs, result = f"impl(x, axes={axes}) and x = {shown(x)}", max_p.impl(x, axes=axes)
         expect(isinstance(result, list | tuple), f"for {inputs} [{shown(x.max(axes))}] is "
@@ -299,6 +315,7 @@ exercise(
                              "np.max(x, axis=tuple(k + 1 for k in axes))"), "tracers of the outer"),
            (_max_p(axes="axes"), "is axis k + 1"), (_max_p(impl="np.max(x, axis=axes)"), "a list"),
            (_max_p(impl="[np.min(x, axis=axes)]"), "the largest along"),
+           (_max_p(impl="[np.max(x, axis=axes, initial=0)]"), "the largest along"),
            (_max_p(x="values[0]"), "where is the axis"),
            (_max_p(dims="0"), "does not give two lists"), (_max_p(batch="None"), "now the rule"),
            ('max_p = linear("max", lambda x, axes: np.max(x, axis=axes), '
@@ -332,7 +349,10 @@ def grade_per_example(per_example: Callable) -> None:
                or near(result, np.broadcast_to(expected.sum(0), expected.shape)), "each row is the "
                "gradient of all examples together: take the gradient first, and vectorise that"),
               (np.shape(result) == (n,), "those are the losses: where is the gradient?"),
-              "the gradient with respect to w, the first argument")
+              (near(result, expected.T), "a row for each example: the gradients are stacked along "
+               "another axis than the first"),
+              (near(result, 2 * np.sum(np.asarray(w * xs), 1, keepdims=True) * np.asarray(w)),
+               "the gradient with respect to w, the first argument"))
 
 
 exercise(
@@ -347,6 +367,8 @@ def per_example(loss):
             "which of the two"),
            ("def per_example(loss):\n    return jax.vmap(loss, in_axes=(None, 0))",
             "where is the gradient"),
+           ("def per_example(loss):\n    return jax.vmap(jax.grad(loss), (None, 0), out_axes=-1)",
+            "another axis than the first"),
            ("def per_example(loss):\n    return jax.vmap(jax.grad(loss, argnums=1), (None, 0))",
             "with respect to w"),
            ("def per_example(loss):\n    return lambda w, xs: [jax.grad(loss)(w, x) for x in xs]",

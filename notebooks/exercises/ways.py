@@ -7,9 +7,11 @@ import unittest.mock
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import Hint
+from minijax.notebook.checks import Hint, expect, shown
 
 
 @contextlib.contextmanager
@@ -23,6 +25,19 @@ def without(module: Any, *names: str, why: str) -> Iterator[None]:
         for name in names:
             stack.enter_context(unittest.mock.patch.object(module, name, refusing(name)))
         yield
+
+
+def of_dtype(given: str, found: Any, dtype: Any, hint: str) -> None:
+    """Go on if an answer's dtype is this one; otherwise tell both."""
+    mine = jnp.asarray(found).dtype
+    expect(mine == dtype, f"for {given} the numbers are right; but their dtype is {mine}, and "
+           f"{np.dtype(dtype)} is expected: {hint}")
+
+
+def unchanged(given: str, before: Any, after: Any) -> None:
+    """Go on if what an answer was given is as it was before; otherwise tell what it is now."""
+    expect(np.array_equal(before, after), f"for {given} the array that your function was given is "
+           f"{shown(after)} after the call: its caller may still need it, so make a new one")
 
 
 def declared(value: Any, slope: Any) -> Any:
