@@ -247,6 +247,7 @@ def grade_mean_where(mean_where: Any) -> None:
     for n in (1, 3, 6, 9):
         cases.append((random.normal(size=n).round(2).tolist(),
                       [True, *(random.random(n - 1) < 0.5).tolist()]))
+    cases.append(([[1.0, 2.0], [3.0, 5.0]], [[True, False], [True, True]]))
     for x, mask in cases:
         values, chosen = np.array(x), np.array(mask)
         inputs, expected = f"x = {x} and mask = {mask}", values[chosen].mean()
@@ -276,6 +277,8 @@ def mean_where(x, mask):
         ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0).mean()", "does the mask"),
         ("def mean_where(x, mask):\n    return (x * mask).sum() / mask.sum()", "0 times nan"),
         ("def mean_where(x, mask):\n    return x.mean()", "of all elements"),
+        ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0) @ mask / mask.sum()",
+         "x = [[1.0, 2.0], [3.0, 5.0]]"),
         ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0).sum()", "by their number"),
     ],
     afterthought="`jnp.mean(x, where=mask)` does it",
@@ -450,7 +453,9 @@ def grade_halvings(halvings: Any) -> None:
     compiled = jax.jit(halvings)
     for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
         expected = n.bit_length() - 1
-        with wanting(f"n = {n}", expected, (TypeError, "the carry should keep its type: is it an "
+        with wanting(f"n = {n}", expected, (
+                jax.errors.TracerBoolConversionError, "Python's `while` asks for a value: keep the "
+                "loop of `lax`"), (TypeError, "the carry should keep its type: is it an "
                      "integer after a round, too?")):
             result = compiled(np.int32(n))
         agree(f"n = {n}", result, expected,
@@ -504,6 +509,8 @@ def halvings(n):
          "s[1] + 1), (n, 0))[1]", "stay with integers"),
         ("lambda n: lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] // 2, s[1] + 1), "
          "(n, 0))[1]", "three steps"),
+        ("def halvings(n):\n    steps = 0\n    while n > 1:\n"
+         "        n, steps = n // 2, steps + 1\n    return steps", "the loop of `lax`"),
     ],
     hints=["the message names the two types; which operation made a float of an integer?"])
 
@@ -535,6 +542,10 @@ def grade_distances(distances: Any) -> None:
                "each pair"),
               (near(result, expected**2), "the distance is the root of that"),
               "compare each point with each centre")
+    points = np.array([[3000.0, 1.0], [3000.0, 1.5]], np.float32)
+    expected = np.array([[0.0, 0.5], [0.5, 0.0]])
+    agree(f"points = centres = {points.tolist()}", distances(jnp.array(points), jnp.array(points)),
+          expected, "of large squares, the difference keeps few digits: let `between` subtract")
     expect(maps(distances, jnp.ones((3, 2)), jnp.ones((2, 2))), "the table is right, and this time "
            "`vmap` should make it")
 
@@ -566,5 +577,8 @@ def distances(points, centres):
          "    return ((points[:, None] - centres) ** 2).sum(-1)", "the root"),
         ("def distances(points, centres):\n"
          "    return jnp.sqrt(((points[:, None] - centres) ** 2).sum(-1))", "`vmap` should make"),
+        ("def distances(points, centres):\n    square = lambda x: jax.vmap(jnp.dot)(x, x)\n"
+         "    return jnp.sqrt(square(points)[:, None] + square(centres) - 2 * points @ centres.T)",
+         "keeps few digits"),
     ],
     hints=["write first what compares one point with all centres"])

@@ -69,7 +69,8 @@ def grade_same_values(same_values: Callable) -> None:
     compiled = jax.jit(same_values)
     near_one = [1.0, np.float32(1.0) + np.float32(1e-6)]
     for a, b in [([1.0, 2.0], [1.0, 2.0]), ([1.0, np.nan], [1.0, np.nan]), ([1.0, np.nan], [1, 2]),
-                 ([1.0, 1.0], near_one), *((a, b) for a in PAIRS for b in PAIRS)]:
+                 ([1.0, 1.0], near_one), ([0.0, 1.0], [-0.0, 1.0]), ([np.nan, 2.0], [-np.nan, 2.0]),
+                 *((a, b) for a in PAIRS for b in PAIRS)]:
         x, y = np.array(a, np.float32), np.array(b, np.float32)
         expected = np.array_equal(x, y, equal_nan=True)
         inputs = f"a = {x.tolist()} and b = {y.tolist()}"
@@ -79,6 +80,7 @@ def grade_same_values(same_values: Callable) -> None:
             out = numbers(compiled(x, y))
         agree(inputs, out, expected,
               (np.shape(out) != (), "one answer for the whole arrays is expected"),
+              (expected and 0.0 in a, "0.0 == -0.0, though their bits differ"),
               (expected, "a nan is not equal to itself: where do both have one?"),
               (b is near_one, "close is not equal"),
               (np.isnan(x).tolist() != np.isnan(y).tolist(), "a nan is the same as another nan, "
@@ -103,6 +105,8 @@ def same_values(a, b):
         ("def same_values(a, b):\n    return jnp.allclose(a, b, equal_nan=True)", "close is not"),
         ("def same_values(a, b):\n    return (a == b) | (jnp.isnan(a) & jnp.isnan(b))",
          "one answer for the whole"),
+        ("def same_values(a, b):\n    return jnp.all(a.view(jnp.int32) == b.view(jnp.int32))",
+         "their bits differ"),
         ("def same_values(a, b):\n    return a == b or jnp.isnan(a) and jnp.isnan(b)",
          "place by place it is"),
     ],
@@ -328,6 +332,10 @@ def _of_vectors(w: Any, example: Any) -> Any:
     return jnp.sum(w["height"]) + jnp.linalg.norm(w["slope"] * example)
 
 
+def _of_tables(w: Any, example: Any) -> Any:
+    return jnp.sum(jnp.sqrt((w["table"] * example - 1.0) ** 2))
+
+
 # In words, the loss of one example, weights, examples, and a hint
 LOSSES: list[tuple[str, Callable, Any, Any, str]] = [
     ("(slope x + height - y)²", _line, {"slope": 1.0, "height": 0.0},
@@ -343,7 +351,11 @@ LOSSES: list[tuple[str, Callable, Any, Any, str]] = [
     ("height[0] + height[1] + norm(slope x), for vectors", _of_vectors,
      {"slope": np.ones(2, np.float32), "height": np.ones(2, np.float32)},
      np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0], [1.0, 0.0]]), "a gradient may have several "
-     "numbers for each example: the first axis counts the examples")]
+     "numbers for each example: the first axis counts the examples"),
+    ("the sum of sqrt((table x - 1)²), for tables", _of_tables,
+     {"table": np.ones((2, 2), np.float32)},
+     np.array([[[1.0, 2.0], [3.0, 4.0]], [[2.0, 2.0], [3.0, 0.0]], [[0.0, 5.0], [5.0, 1.0]]]),
+     "one nan among all the numbers of a gradient is enough")]
 
 
 def grade_bad_examples(bad_examples: Callable) -> None:
@@ -400,6 +412,15 @@ def bad_examples(loss, weights, batch):
          "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
          "    bad = sum(jnp.isnan(x).any(axis=1) for x in jax.tree.leaves(g))\n"
          "    return np.flatnonzero(bad).tolist()", "one number for each example"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    bad = [jnp.isnan(x).reshape(len(x), -1).all(1) for x in jax.tree.leaves(g)]\n"
+         "    return np.flatnonzero(np.any(bad, axis=0)).tolist()", "is enough"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    bad = [jnp.isnan(x).any(axis=-1) if x.ndim > 1 else jnp.isnan(x)\n"
+         "           for x in jax.tree.leaves(g)]\n"
+         "    return np.flatnonzero(np.any(bad, axis=0)).tolist()", "is enough"),
     ],
     hints=["first the gradients of all examples, and then: which of them hold a nan?",
            "an example is bad if any array of its gradient has a nan anywhere"])
@@ -559,6 +580,14 @@ def _times_numbers(x: Any) -> Any:
     return jnp.log(x * np.array([1.0, -1.0], np.float32))
 
 
+def _less(x: Any) -> Any:
+    return jnp.subtract(1.0, x)
+
+
+def _log_times_0(x: Any) -> Any:
+    return jnp.log(x) * 0.0
+
+
 def _largest_log(x: Any) -> Any:
     return lax.top_k(jnp.log(x), 1)[0]
 
@@ -577,6 +606,8 @@ PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
     ("sin(2 x) / (x - x) + 1", _scaled, 0.0, "div", "the first one is expected, not the last"),
     ("sin(2 x) / (x - x) + 1", _scaled, np.nan, None, "if the argument is nan, nobody makes one: "
      "look at the operands as well"),
+    ("1 - x", _less, np.nan, None, "look at all operands of an operation, not at the first alone"),
+    ("log(x) * 0", _log_times_0, 0.0, "mul", "infinity is not nan; infinity times 0 is"),
     ("cos(sqrt(x))", _rooted, -1.0, "sqrt", "the root makes it, and the cosine passes it on"),
     ("cos(sqrt(x))", _rooted, 1.0, None, "if all is well, the answer is None"),
     ("log(x * numbers)", _times_numbers, [1.0, 1.0], "log", "a program has constants as well: its "
@@ -594,9 +625,26 @@ def grade_first_nan(first_nan: Callable) -> None:
         inputs = f"the program of {text} and x = {shown(x)}"
         with wanting(inputs, expected, hint):
             result = first_nan(jax.make_jaxpr(f)(x), x)
+        expect(result is None or isinstance(result, str), f"for {inputs} the answer is "
+               f"{expected!r}, a string or None, and yours is {result!r}, of type "
+               f"{type(result).__name__}")
+        if f is _times_numbers:  # whoever has read the constants is here
+            hint = "one of the two numbers is a nan, and the other is not: that is enough"
         expect(result == expected,
                f"for {inputs} the answer is {expected!r}, and yours is {result!r}\n{hint}")
 
+
+_FIRST_NAN = """
+def first_nan(program, *args):
+    values = dict(zip(program.jaxpr.constvars, program.consts))
+    values.update(zip(program.jaxpr.invars, args))
+    for eqn in program.eqns:
+        operands = [v.value if hasattr(v, 'value') else values[v] for v in eqn.invars]
+        outs = eqn.primitive.bind_list(*operands, **eqn.params)
+        if {}:
+            return {}
+        values.update(zip(eqn.outvars, outs))
+"""
 
 exercise(
     "first_nan", chapter=CHAPTER, grade=grade_first_nan,
@@ -654,6 +702,14 @@ def first_nan(program, *args):
          "        if nan[0] and not any(nan[1:]):\n"
          "            return eqn.primitive.name\n"
          "        values.update(zip(eqn.outvars, outs))", "the nan is in the second"),
+        *((_FIRST_NAN.format(f"any(bool({bad}) for x in outs) and not any(\n"
+                             f"                bool({bad}) for x in {operands})", out), words)
+          for bad, operands, out, words in (
+              ("jnp.isnan(x).any()", "operands[:1]", "eqn.primitive.name",
+               "not at the first alone"),
+              ("(~jnp.isfinite(x)).any()", "operands", "eqn.primitive.name", "is not nan"),
+              ("jnp.isnan(x).all()", "operands", "eqn.primitive.name", "that is enough"),
+              ("jnp.isnan(x).any()", "operands", "eqn.primitive", "a string or None"))),
     ],
     hints=["a dict from variables to values, filled as the program runs",
            "jnp.isnan(x).any() of each output, and of each operand"])
