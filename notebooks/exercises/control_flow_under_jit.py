@@ -295,7 +295,8 @@ def grade_calculator(calculator: Callable) -> None:
                   (op < 0 and near(result, a + b), "a number below 0 takes the first function"),
                   (op >= 4 and b and near(result, a / b), "a number that is too large takes the "
                    "last function"), (op < 4 and np.isnan(result), "0 times infinity is nan: "
-                   "choose one of the answers, do not add them all up"), "0 is +, 1 is -, 2 is *, 3 is /, and all others are nan")
+                   "choose one of the answers, do not add them all up"),
+                  "0 is +, 1 is -, 2 is *, 3 is /, and all others are nan")
         if not place:
             agree("the ops [0, 3, 4] and a = 6.0, b = 3.0, under vmap,",
                   jax.vmap(calculator, (0, None, None))(jnp.array([0, 3, 4]), 6.0, 3.0),
@@ -322,8 +323,9 @@ exercise(
         (_CALCULATOR.format(",\n             lambda a, b: 0",
                             "lax.switch(jnp.where(op < 0, 4, op), steps, a, b)"),
          "must return the same type"),
-        (_CALCULATOR.format("", """jnp.where((op >= 0) & (op < 4), (op == 0) * (a + b)
-                     + (op == 1) * (a - b) + (op == 2) * (a * b) + (op == 3) * (a / b), jnp.nan)"""),
+        (_CALCULATOR.format("", """jnp.where((op >= 0) & (op < 4),
+                     (op == 0) * (a + b) + (op == 1) * (a - b) + (op == 2) * (a * b)
+                     + (op == 3) * (a / b), jnp.nan)"""),
          "0 times infinity is nan"),
         (_CALCULATOR.format("", """jnp.select([op == k for k in range(4)],
                       [a + b, a - b, a * b, a / jnp.where(b == 0, 1, b)], jnp.nan)"""),
@@ -570,7 +572,7 @@ def grade_log_or_zero(log_or_zero: Callable) -> None:
               "where it is 0, it should be flat", what="the slope")
     x = jnp.array([0.0, 2.0, -2.0])
     for f in (log_or_zero, jax.vmap(log_or_zero)):
-        out = jax.grad(lambda x: jnp.sum(f(x)))(x)
+        out = jax.grad(lambda x, f=f: jnp.sum(f(x)))(x)  # type: ignore[misc]
         agree("the batch [0, 2, -2]", out, [0.0, 0.5, 0.0],
               "right for one number, but not for a batch", what="the gradient")
         agree("the batch [0, 2, -2]", f(x), [0.0, np.log(2), 0.0],

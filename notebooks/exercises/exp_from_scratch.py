@@ -138,7 +138,7 @@ def grade_float_of_bits(float_of_bits: Callable) -> None:
     for bits in (0x7f800001, 0xff812345, 0x7fbfffff):
         result = float_of_bits(bits)
         expect(np.isnan(result), f"for bits = {bits:#010x} the answer is nan, and yours is "
-               f"{result!r}\nwhere the exponent's bits are all 1, any other fraction than 0 is a nan")
+               f"{result!r}\nwhere the exponent's bits are all 1, any fraction but 0 is a nan")
     ready = words_of(float_of_bits.__code__) & {
         "view", "unpack", "unpack_from", "frombuffer", "from_buffer", "from_buffer_copy", "cast"}
     expect(not ready, f"the numbers are right, and `{', '.join(ready)}` reads the bits: do it by "
@@ -552,8 +552,8 @@ def grade_few_digits(few_digits: Callable) -> None:
             counting else
             "which digit of 2/π is the first that does not just add whole turns? It is number "
             "p - 1"))
-        expect(abs(rest - part) <= 1e-14 * abs(part) + 1e-20, f"for x = {x!r} the part is {part!r}, "
-               f"and yours is {rest!r}\n" + (
+        expect(abs(rest - part) <= 1e-14 * abs(part) + 1e-20, f"for x = {x!r} the part is "
+               f"{part!r}, and yours is {rest!r}\n" + (
                    "take the nearest n: the part lies between -½ and ½" if abs(rest) > 0.5 else
                    "the first digits are right: a float was made before the last division, and "
                    "lost the others" if abs(rest - part) <= 1e-6 else
@@ -627,8 +627,8 @@ def grade_only_where(only_where: Callable) -> None:
                "x[test]")
     for x, why in ((np.array([1.0, -100.0, 100.0, -3.0]), "the test is one of x, and not of what "
                     "`usual` gave"),
-                   (np.array([[1.0, 100.0], [400.0, 3.0], [60.0, 5.0]]), "an array may have several "
-                    "axes: x[test] has those that ask, and y[test] = … puts them back"),
+                   (np.array([[1.0, 100.0], [400.0, 3.0], [60.0, 5.0]]), "an array may have "
+                    "several axes: x[test] has those that ask, and y[test] = … puts them back"),
                    (np.array([1, 100, 3]), "the results of `usual` are no integers: they need an "
                     "array of their own dtype")):
         inputs, expected = f"usual = -x / 2, rare = 3x, test = x > 50 and x = {shown(x)}", np.where(

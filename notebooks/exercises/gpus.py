@@ -170,7 +170,8 @@ def turned(block, thread, shared, x, y):
 
 exercise("turned", chapter=CHAPTER, grade=grade_turned, given=_MINI,
          solution=_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[63 - thread]"),
-         wrong=[(_TURNED.format("shared[thread] = x[thread]", "yield", "y[thread] = shared[63 - thread]"),
+         wrong=[(_TURNED.format("shared[thread] = x[thread]", "yield",
+                                "y[thread] = shared[63 - thread]"),
                  "of all blocks"),
                 (_TURNED.format("shared[thread] = x[i]", "pass", "y[i] = shared[63 - thread]"),
                  "have finished before"),

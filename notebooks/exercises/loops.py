@@ -361,8 +361,8 @@ exercise(
             "uses `np.` 0 times"),
            (_spread_text(start="low, high = 1e6, -1e6"), "start from"),
            (_spread_text().replace("low, high = min(low, e), max(high, e)",
-                                   "if e > high:\n                high = e\n            elif e < low:"
-                                   "\n                low = e"), "and the smallest so far"),
+                                   "if e > high:\n                high = e\n"
+                                   "            elif e < low:\n                low = e"), "and the smallest so far"),
            ('spread_text = """\ndef program(x):\n    out = np.empty(40)\n'
             '    for i in range(40):\n        row = x[i]\n'
             '        out[i] = row.max() - row.min()\n    return out\n"""', "is a whole row"),

@@ -93,6 +93,9 @@ def grade_power_rule(power_rule: Callable) -> None:
             lambda a, b: power_rule(lax.integer_pow_p, (a, b), 2)))(lows, highs)
     agree("the ends [-1, 0.5] and [0.5, 1], and y = 2,", [low, high], [[0.0, 0.25], [1.0, 1.0]],
           what="the pair")
+    [(low, high)] = power_rule(lax.integer_pow_p, (lows, highs), 2)
+    agree("the ends [-1, 0.5] and [0.5, 1], and y = 2, without `vmap`,", [low, high],
+          [[0.0, 0.25], [1.0, 1.0]], "each element is an interval of its own", what="the pair")
 
 
 def _powers(low: float, high: float, y: int) -> list[float]:
@@ -324,6 +327,10 @@ def grade_has_no_root(has_no_root: Callable) -> None:
               "ends at infinity, and infinity times 0 is nan: a bound that is nan proves nothing"),
              (f"x * x - {shift:.2f}", lambda x: x * x - shift, 0.0, 1.0, 40, "one piece with 0 in "
               "its box is enough for a root")]
+    shallow = cases[5][1]
+    few = next(n for n in range(2, 50) if _box_is_clear(bounds(shallow), n))
+    cases += [("x * x - x + 0.3", shallow, 0.0, 1.0, n, "count the pieces, and their ends")
+              for n in (few - 1, few)]
     for text, f, low, high, pieces, hint in cases:
         edges = np.linspace(low, high, pieces + 1, dtype=np.float32)
         lower, upper = map(np.asarray, jax.vmap(bounds(f))(edges[:-1], edges[1:]))
@@ -334,6 +341,13 @@ def grade_has_no_root(has_no_root: Callable) -> None:
                f"for {inputs} True or False is wanted, and yours is {shown(result)}")
         expect(bool(result) == expected,
                f"for {inputs} the answer is {expected}, and yours is {bool(result)}\n{hint}")
+
+
+def _box_is_clear(bounded: Callable, pieces: int) -> bool:
+    """Whether no box of so many pieces of [0, 1] contains 0."""
+    edges = np.linspace(0.0, 1.0, pieces + 1, dtype=np.float32)
+    lower, upper = map(np.asarray, jax.vmap(bounded)(edges[:-1], edges[1:]))
+    return bool(np.all((lower > 0) | (upper < 0)))
 
 
 _NO_ROOT = """

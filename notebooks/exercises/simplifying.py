@@ -121,7 +121,8 @@ def grade_commuting_key(commuting_key: Callable) -> None:
         (name, list(keys)) for name in ("add", "mul", "sub", "div", "dot")
         for keys in itertools.product((a, b, c), repeat=2)]
     cases += [(name, keys) for name in ("add", "mul") for keys in (
-        [1, 4], [2, 3], [1, 3], [2, 2], [-1, 3], [-2, 3], [-1, -2], [-2, -1])]  # of -1 and -2 the hash is the same
+        [1, 4], [2, 3], [1, 3], [2, 2], [-1, 3], [-2, 3], [-1, -2], [-2, -1])]
+    # of -1 and -2 the hash is the same
     cases += [("sin", [a]), ("sin", [b]), ("neg", [a]), *(
         ("where", list(keys)) for keys in itertools.permutations((a, b, c)))]
     cases += [("add", [_Key("d"), _Key("d")])]  # two that look alike

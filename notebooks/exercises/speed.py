@@ -150,8 +150,8 @@ def _compared(order: str = _TURNS,
 exercise("compared", chapter=CHAPTER, grade=grade_compared, solution=_compared(),
          wrong=[(_compared(result="min(times[1]) / min(times[0])"), "compare medians"),
                 (_compared(result="np.median(times[1]) / np.median(times[0])").replace(
-                    "            start = clock()", "            if program is g and len(times[0]) % 2:"
-                    "\n                continue\n            start = clock()"), "21 times at least"),
+                    "            start", "            if program is g and len(times[0]) % 2:\n"
+                    "                continue\n            start"), "21 times at least"),
                 (_compared(order=_ROWS), "take turns"),
                 (_compared(result="np.median(times[0]) / np.median(times[1])"), "other way round"),
                 (_compared(result="np.mean(times[1]) / np.mean(times[0])"), "compare medians"),

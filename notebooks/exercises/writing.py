@@ -41,6 +41,8 @@ def grade_causal_weights(causal_weights: Callable) -> None:
               (near(result, np.tril(_softmax(fits))), "the weights of a row add up to 1: what is "
                "left out may not be in the sum either"),
               (near(result, expected.T), "the *rows* add up to 1"),
+              (bool(np.isnan(result).any()) and abs(fits).max() < 9, "the softmax of a row in "
+               "which all is hidden is nan: row k looks at column k, too"),
               (bool(np.isnan(result).any()), "exp(1000) is infinity, and the share "
                "of a fit beside it is 0: hide first, and let `jax.nn.softmax` do the rest"),
               (n > 1 and near(result.sum(axis=0), np.ones(n)), "the weights of a *row* add up to "
@@ -137,7 +139,8 @@ def grade_best_few(best_few: Callable) -> None:
     random = np.random.default_rng(5)
     cases = [(np.array([3.0, 1.0, 2.0]), 2), (np.array([3.0, 1.0, 2.0]), 1),
              (np.array([-3.0, -1.0, -2.0]), 3),
-             *((random.permutation(n) * 0.5 - 2, k) for n, k in ((5, 2), (6, 4), (7, 1)))]
+             *((random.permutation(n) * 0.5 - 2, k) for n, k in ((5, 2), (6, 4), (7, 1))),
+             (np.array([1000.0, 1001.0, 3.0]), 2), (np.array([-3000.0, -3002.0, -3001.0]), 2)]
     for scores, k in cases:
         kept = scores >= np.sort(scores)[-k]
         expected = np.where(kept, _softmax(np.where(kept, scores, -np.inf)), 0.0)
@@ -150,6 +153,9 @@ def grade_best_few(best_few: Callable) -> None:
                "those that are left out"),
               (near(result, np.where(kept, _softmax(scores), 0.0)), "the probabilities that are "
                "left should add up to 1"),
+              (abs(scores).max() > 100, "the exponentials of large scores are infinite, and those "
+               "of very negative ones 0: replace what is left out by minus infinity, and let "
+               "`jax.nn.softmax` do the rest"),
               (int(np.count_nonzero(result)) != k, f"{np.count_nonzero(result)} of yours are not "
                f"0, and {k} should be"),
               "a score that is left out behaves as minus infinity", what="the row of probabilities")
@@ -161,6 +167,10 @@ exercise("best_few", chapter=CHAPTER, grade=grade_best_few,
          solution=_FEW.format("jax.nn.softmax(jnp.where(scores >= least, scores, -jnp.inf))"),
          wrong=[(_FEW.format("jnp.where(scores >= least, jax.nn.softmax(scores), 0.0)"),
                  "add up to 1"),
+                ("def best_few(scores, k):\n    e = jnp.where(scores >= jnp.sort(scores)[-k], "
+                 "jnp.exp(scores), 0.0)\n    return e / e.sum()", "are infinite"),
+                (_FEW.format("jax.nn.softmax(jnp.where(scores >= least, scores, -100.0))"),
+                 "by minus infinity"),
                 (_FEW.format("jax.nn.softmax(jnp.where(scores > least, scores, -jnp.inf))"),
                  "of yours are not"),
                 (_FEW.format("jax.nn.softmax(lax.top_k(scores, k)[0])"), "in its place"),
