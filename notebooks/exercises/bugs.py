@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, numbers,
+from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers,
                                      shown, wanting)
 
 from exercises.errors import maps
+
+from .ways import ending_within
 
 CHAPTER = "33_find_the_bug"
 
@@ -352,29 +350,10 @@ exercise("change_of", chapter=CHAPTER, grade=grade_change_of,
 
 # -- 8: steps_to_one -------------------------------------------------------------------------------
 
-@contextlib.contextmanager
-def _ending_within(seconds: float, hint: str) -> Iterator[None]:
-    """Stop what computes in Python for some seconds, where signals can."""
-    if (threading.current_thread() is not threading.main_thread()
-            or not hasattr(signal, "SIGVTALRM")):
-        yield
-        return
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise Hint(hint)
-    before = signal.signal(signal.SIGVTALRM, stop)  # the clock of what this process computes
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.2)  # again, where an exception gets lost
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
 def grade_steps_to_one(steps_to_one: Callable) -> None:
     for h, expected in ((0.25, 4), (0.5, 2), (1.0, 1), (2.0, 1), (0.3, 4), (0.7, 2), (0.15, 7),
                         (0.45, 3), (0.06, 17), (0.011, 91), (0.0101, 100)):
-        with _ending_within(1.0, f"for h = {h} the answer is {expected}, and yours has not ended "
+        with ending_within(1.0, f"for h = {h} the answer is {expected}, and yours has not ended "
                             "after a second: is the position ever equal to 1?"), jax.disable_jit():
             result = numbers(steps_to_one(jnp.float32(h)))
         agree(f"h = {h}", result, expected,
@@ -465,7 +444,7 @@ def grade_settings(settings: Callable) -> None:
 
     fast = jax.jit(scaled, static_argnums=1)
     for factor, count in ((2.0, 1), (2.0, 1), (3.0, 2), (2.0, 2), (0.5, 3), (3.0, 3), (2.5, 4),
-                          (-1.0, 5), (-2.0, 6)):  # their hashes are equal
+                          (2.0625, 5), (-1.0, 6), (-2.0, 7)):  # their hashes are equal
         inputs = f"Settings({factor})"
         with wanting(inputs, factor, (ValueError, "a static argument has a hash: what has Python "
                      "done with yours, now that there is an `__eq__`?"), what="the product with 1"):
@@ -495,6 +474,8 @@ exercise("Settings", chapter=CHAPTER, grade=grade_settings,
                 (_SETTINGS + _EQUAL.format("int(self.factor) == int(other.factor)")
                  + _HASH.format("int(self.factor)"), "of other settings"),
                 (_SETTINGS + _SAME + _HASH.format("id(self)"), "have one hash"),
+                (_SETTINGS + _EQUAL.format("str(self.factor)[:3] == str(other.factor)[:3]")
+                 + _HASH.format("hash(str(self.factor)[:3])"), "of other settings"),
                 (_SETTINGS + _EQUAL.format("hash(self) == hash(other)")
                  + _HASH.format("hash(self.factor)"), "of other settings")],
          right=[_SETTINGS + _SAME + _HASH.format("hash(self.factor)"),

@@ -13,6 +13,8 @@ import minijax.numpy as jnp
 from minijax import errors, lax
 from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers, shown
 
+from .ways import ending_within
+
 CHAPTER = "17_control_flow_under_jit"
 NO_VALUE = (errors.ConcretizationTypeError, errors.TracerIntegerConversionError)
 
@@ -95,6 +97,13 @@ def _total(x: Any) -> Any:
     return y
 
 
+def _multiplied(x: Any) -> Any:
+    y = 1.0
+    for i in range(x.shape[0]):
+        y = y * x[i]
+    return y
+
+
 def _doubled_often(x: Any) -> Any:
     for _ in range(40):
         x = 2 * x
@@ -113,6 +122,8 @@ _LOOPS: dict[str, tuple[Callable, bool]] = {
     "a program that shrinks as x grows": (
         lambda x: _doubled_often(x) if len(x) < 15 else 2 * x, False),
     "lambda x: total(x[::4])": (lambda x: _total(x[::4]), True),
+    "the product of all elements, one by one": (_multiplied, True),
+    "lambda x: total(x[::10])": (lambda x: _total(x[::10]), True),
     "lambda x: lax.fori_loop(0, 9, lambda i, y: y + total(x), 0.0)":
         (lambda x: lax.fori_loop(0, 9, lambda i, y: y + _total(x), 0.0), True)}
 
@@ -122,8 +133,9 @@ def grade_unrolls(unrolls: Callable) -> None:
         result = unrolls(f)
         hint = ("the program of 40 equations is long, and stays as long for more elements"
                 if "forty" in text else
-                "it grows by an element in four: the lengths that you compare are too near each "
-                "other" if "::" in text else
+                f"it grows by an element in {'ten' if '10' in text else 'four'}: the lengths that "
+                "you compare are too near each other" if "::" in text else
+                "its equations are of any kind" if "product" in text else
                 "its one equation holds a program, and that one grows: `str` of a jaxpr shows all"
                 if expected else
                 "it has fewer equations for more elements" if "shrinks" in text else
@@ -160,6 +172,10 @@ def unrolls(f):
         (_UNROLLS.format("len(str(many)) > len(str(few))"), "of its equations does not"),
         (_UNROLLS.format("len(str(many).splitlines()) != len(str(few).splitlines())"),
          "fewer equations for more elements"),
+        (_UNROLLS.format("str(many).count(' add ') > str(few).count(' add ')"), "of any kind"),
+        ("def unrolls(f):\n    def lines(n):\n"
+         "        return len(str(jax.make_jaxpr(f)(jnp.zeros(n))).splitlines())\n"
+         "    return lines(9) > lines(8)", "an element in ten"),
     ],
     hints=["make the jaxpr for two lengths, and compare",
            "a jaxpr has one line for each equation, those of inner programs included"])
@@ -294,7 +310,8 @@ def grade_calculator(calculator: Callable) -> None:
             agree(inputs, numbers(result), expected,
                   (op < 0 and near(result, a + b), "a number below 0 takes the first function"),
                   (op >= 4 and b and near(result, a / b), "a number that is too large takes the "
-                   "last function"), (op < 4 and np.isnan(result), "0 times infinity is nan: "
+                   "last function"), (op < 4 and (not b or np.isinf(a)) and
+                                      np.isnan(result), "0 times infinity is nan: "
                    "choose one of the answers, do not add them all up"),
                   "0 is +, 1 is -, 2 is *, 3 is /, and all others are nan")
         if not place:
@@ -451,7 +468,9 @@ def grade_collatz(collatz: Callable) -> None:
     for n in (7, *range(1, 30), 97):
         expected = _collatz(n)
         with _traced(f"n = {n}, under jit,", expected, "Python's `while` and `if` ask for a value; "
-                    "what does `lax` have instead?"):
+                    "what does `lax` have instead?"), \
+                ending_within(8.0, f"for n = {n} the answer is {expected}, and yours does not "
+                              "end: does each way lead to 1?"):
             out = compiled(n)
         out = out if isinstance(out, tuple) else numbers(out)
         agree(f"n = {n}", out, expected,
@@ -495,6 +514,9 @@ def collatz(n):
         ("def collatz(n):\n    def step(c):\n        n, k = c\n"
          "        return jnp.where(n % 2 == 0, n / 2, 3 * n + 1), k + 1\n"
          "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 0))[1]", "makes a float"),
+        ("def collatz(n):\n    def step(c):\n        n, k = c\n"
+         "        return jnp.where(n % 2 == 0, n // 2, 3 * n - 1), k + 1\n"
+         "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 0))[1]", "does not end"),
     ],
     afterthought="the whole loop is machine code; try it on 77031, and then on 837799, "
                  "whose numbers grow beyond an int32 (chapter 20)",
@@ -519,7 +541,7 @@ def grade_highest(highest: Callable) -> None:
                "the new carry"),
               (max(values) < -1e30 or values[0] == -np.inf, "all floats may come, even those far "
                "below 0: where does the carry start?"),
-              "each place has the largest of all up to it")
+              "each place has the largest of all up to it", tolerance=0)
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(highest)(jnp.zeros(50)).eqns]
     expect(len(names) < 20, "the program for 50 numbers should be one `scan`, and yours has "
            f"{len(names)} equations\nright, but the loop was unrolled")
@@ -548,6 +570,8 @@ def highest(x):
         ("def highest(x):\n    return lax.cummax(x)", "this time"),
         ("def highest(x):\n    s = lambda c, v: (jnp.maximum(c, v), jnp.maximum(c, v))\n"
          "    return lax.scan(s, -1e9, x)[1]", "far below 0"),
+        ("def highest(x):\n    s = lambda c, v: (jnp.maximum(0.999999 * c, v),) * 2\n"
+         "    return lax.scan(s, x[0], x)[1]", "of all up to it"),
     ],
     hints=["the body gets (carry, value) and returns (carry, what to give out)"])
 
@@ -562,7 +586,8 @@ def grade_log_or_zero(log_or_zero: Callable) -> None:
                         "are many: choose with `jnp.where`"):
                 result = f(x)
             agree(f"x = {x:.4g}", result, expected,
-                  (x > 0, "for positive numbers it is the logarithm"), "for 0 and below it is 0")
+                  (x > 0, "for positive numbers it is the logarithm"), "for 0 and below it is 0",
+                  tolerance=1e-5)
     for x in numbers:
         result = slope(x)
         scale = x if x > 1e6 else 1.0  # the slope of a large number is small, and not 0
@@ -598,6 +623,8 @@ def log_or_zero(x):
          "is 1 / x"),
         ("def log_or_zero(x):\n    return jnp.log(jnp.maximum(x, 1e-30))", "for 0 and below"),
         ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(jnp.maximum(x, 1e-6)), 0.0)",
+         "it is the logarithm"),
+        ("def log_or_zero(x):\n    return 0.6931 * jnp.log2(jnp.where(x > 0, x, 1.0))",
          "it is the logarithm"),
     ],
     hints=["give the logarithm a harmless number where x is not positive"])

@@ -108,8 +108,8 @@ def square_grid(x):
 
 def grade_mean_of_positive(mean_of_positive: Callable) -> None:
     compiled, random = jax.jit(mean_of_positive), np.random.default_rng(0)
-    inputs = [[4, -3, 1, -2, 2], [1, -5, 3, 0, 5], *random.integers(-5, 6, (5, 5)).tolist(),
-             [2, -np.inf, 4, 0, -1]]
+    inputs = [[4, -3, 1, -2, 2], [1, -5, 3, 0, 5], [0.5, -0.5, 0.25, -3, 1],
+              *random.integers(-5, 6, (5, 5)).tolist(), [2, -np.inf, 4, 0, -1]]
     for values in inputs:
         x = np.array(values, np.float32)
         if not (x > 0).any():
@@ -151,6 +151,8 @@ def mean_of_positive(x):
          "also at 0"),
         ("def mean_of_positive(x):\n    n = jnp.sum(x > 0)\n"
          "    return jnp.cumsum(jnp.sort(x)[::-1])[n] / n", "divide by how many"),
+        ("def mean_of_positive(x):\n"
+         "    return jnp.sum(jnp.where(x >= 1, x, 0.0)) / jnp.sum(x > 0)", "divide by how many"),
     ],
     hints=["how many are positive is a sum, too"])
 
@@ -182,13 +184,15 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
                "count, or let `jax.nn.softmax` do it"),
               (near(out, zeroed), "a zero in the padding counts as exp(0), "
                "which is 1"),
-              (near(out, np.where(counts, zeroed, 0)), "the sum below the "
+              (near(out, np.where(counts, zeroed, 0)) and out.any(), "the sum below the "
                "line has the padding in it: exp(0) is 1"),
               (near(out, np.where(counts, every, 0)), "the sum below the "
                "line has the padding in it"),
               (np.isnan(out).any(), "it does not matter what the padding contains, even nan: "
                "replace it before anything is computed"),
               "the n that count add up to 1, and the others are 0")
+        expect(not np.any(np.asarray(out)[n:]), f"for {telling} the last {4 - n} are 0, and yours "
+               f"are {np.asarray(out)[n:].tolist()}: replace the others by minus infinity")
 
 
 exercise(
@@ -211,6 +215,9 @@ def padded_softmax(x, n):
         ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
          "    e = jnp.where(counts, jnp.exp(x - jnp.nanmax(x)), 0.0)\n"
          "    return e / e.sum()", "the largest of those that count"),
+        ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
+         "    low = jnp.min(jnp.where(counts, x, jnp.inf)) - 50\n"
+         "    return jax.nn.softmax(jnp.where(counts, x, low))", "by minus infinity"),
     ],
     hints=["of which number is the exponential 0?"])
 
@@ -332,12 +339,13 @@ def grade_window(window: Callable) -> None:
                "is repeated"),
               (start > 3, "right from place 3, but not further on"),
               "beyond the end there are zeros")
-    for short, start in (([7.0], 0), ([7.0, 8.0], 1), ([7.0, 8.0], 0), ([7.0], 2)):
-        expected = np.append(short, np.zeros(5))[start:start + 3]
-        inputs = f"x = {short} and start = {start}"
-        with wanting(inputs, expected, "x may have fewer elements than the window"):
-            agree(inputs, compiled(np.array(short, np.float32), start), expected, "x may have "
-                  "fewer elements than the window")
+    for some, start in (([7.0], 0), ([7.0, 8.0], 1), ([7.0, 8.0], 0), ([7.0], 2),
+                        (list(map(float, range(20))), 18)):
+        expected = np.append(some, np.zeros(5))[start:start + 3]
+        inputs = f"x = {some} and start = {start}"
+        why = f"x may have {'more' if some[5:] else 'fewer'} elements than the window"
+        with wanting(inputs, expected, why):
+            agree(inputs, compiled(np.array(some, np.float32), start), expected, why)
     agree("x = [1, 2, inf] and start = 2", compiled(np.array([1, 2, np.inf], np.float32), 2),
           [np.inf, 0.0, 0.0], "infinity times 0 is nan: say what stands beyond the end, do not "
           "multiply")
@@ -360,6 +368,9 @@ def window(x, start):
          "is nan: say"),
         ("def window(x, start):\n    i = start + jnp.arange(3)\n"
          "    return jnp.where(i < x.size, jnp.roll(x, -start)[:3], 0)", "than the window"),
+        ("def window(x, start):\n"
+         "    return lax.dynamic_slice(jnp.pad(x, (0, 8 - x.size)), (start,), (3,))",
+         "x may have more"),
     ],
     right=["def window(x, start):\n"
            "    return lax.dynamic_slice(jnp.pad(x, (0, 3)), (start,), (3,))"],
@@ -386,6 +397,10 @@ def _after_a_root(start: Any) -> Any:
     return jnp.sqrt(jnp.float32(start) - 100.0), _of_three(start)
 
 
+def _before_a_root(start: Any) -> Any:
+    return _of_three(start), jnp.sqrt(jnp.float32(start) - 100.0)
+
+
 def _two(start: Any) -> Any:
     return _of_five(start), _of_three(start)
 
@@ -400,6 +415,8 @@ READERS: list[tuple[str, Callable, int, str]] = [
      "too, and nothing was moved: look at its `kind`"),
     ("a root of a negative number, and then of three of ten", _after_a_root, 8, "the root is found "
      "first, and then the window: look at each finding"),
+    ("three of ten, and then of a root of a negative number", _before_a_root, 8, "the window is "
+     "found first, and then the root: look at each finding"),
     ("five of eight, and three of ten", _two, 4, "a start is in the list once, however much is "
      "found after it")]
 
@@ -468,6 +485,8 @@ def moved_starts(read, starts):
            f"            read(s)\n        {step}\n    return {out}", words)
           for step, out, words in (
               ("moved += [s] * (findings[:1] != [] and findings[0].kind == 'debug_out_of_bounds')",
+               "moved", "look at each finding"),
+              ("moved += [s] * (findings != [] and findings[-1].kind == 'debug_out_of_bounds')",
                "moved", "look at each finding"),
               ("moved += [s for found in findings if found.kind == 'debug_out_of_bounds']",
                "moved", "is in the list once"),

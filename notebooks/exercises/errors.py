@@ -13,6 +13,8 @@ from minijax.core.vmap import BatchTrace
 from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers, shown,
                                      wanting)
 
+from .ways import ending_within
+
 CHAPTER = "21_errors"
 
 
@@ -248,6 +250,7 @@ def grade_mean_where(mean_where: Any) -> None:
         cases.append((random.normal(size=n).round(2).tolist(),
                       [True, *(random.random(n - 1) < 0.5).tolist()]))
     cases.append(([[1.0, 2.0], [3.0, 5.0]], [[True, False], [True, True]]))
+    cases.append(([0.0, 2.0, 0.0, 4.0], [True, True, True, False]))
     for x, mask in cases:
         values, chosen = np.array(x), np.array(mask)
         inputs, expected = f"x = {x} and mask = {mask}", values[chosen].mean()
@@ -280,6 +283,8 @@ def mean_where(x, mask):
         ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0) @ mask / mask.sum()",
          "x = [[1.0, 2.0], [3.0, 5.0]]"),
         ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0).sum()", "by their number"),
+        ("def mean_where(x, mask):\n    kept = jnp.where(mask, x, 0)\n"
+         "    return kept.sum() / jnp.count_nonzero(kept)", "x = [0.0, 2.0, 0.0, 4.0]"),
     ],
     afterthought="`jnp.mean(x, where=mask)` does it",
     hints=["True counts as 1 in a sum"])
@@ -456,7 +461,9 @@ def grade_halvings(halvings: Any) -> None:
         with wanting(f"n = {n}", expected, (
                 jax.errors.TracerBoolConversionError, "Python's `while` asks for a value: keep the "
                 "loop of `lax`"), (TypeError, "the carry should keep its type: is it an "
-                     "integer after a round, too?")):
+                     "integer after a round, too?")), \
+             ending_within(8.0, f"for n = {n} the answer is {expected}, and yours does not end: "
+                           "does each round lead nearer to 1?"):
             result = compiled(np.int32(n))
         agree(f"n = {n}", result, expected,
               (isinstance(result, tuple), "give the number of steps, not the whole state"),
@@ -511,6 +518,8 @@ def halvings(n):
          "(n, 0))[1]", "three steps"),
         ("def halvings(n):\n    steps = 0\n    while n > 1:\n"
          "        n, steps = n // 2, steps + 1\n    return steps", "the loop of `lax`"),
+        ("def halvings(n):\n    return lax.while_loop(lambda s: s[0] > 1, "
+         "lambda s: ((s[0] + 1) // 2 + 1, s[1] + 1), (n, 0))[1]", "does not end"),
     ],
     hints=["the message names the two types; which operation made a float of an integer?"])
 

@@ -308,8 +308,8 @@ def grade_alternations(alternations: Callable) -> None:
               (result == np.count_nonzero(np.diff(np.sign(errors))) + 1, "small ones do not count: "
                "only where the error is at its largest, or within 1 % of it"),
               (result == np.count_nonzero(big), "neighbours of one sign belong to one extreme"),
-              "the largest should be taken by its size, without the sign; and the first and the "
-              "last point of the grid may be extremes, too", tolerance=0)
+              "all count that are within 1 % of the largest size, without the sign; and the first "
+              "and the last point of the grid may be extremes, too", tolerance=0)
 
 
 exercise(
@@ -329,7 +329,7 @@ def alternations(errors):
          "    signs = np.sign(errors[size >= 0.99 * size.max()])\n"
          "    return np.count_nonzero(np.diff(signs))", "one change"),
         ("def alternations(errors):\n    signs = np.sign(errors[errors >= 0.99 * errors.max()])\n"
-         "    return 1 + np.count_nonzero(np.diff(signs))", "without the sign"),
+         "    return 1 + np.count_nonzero(np.diff(signs))", "without the "),
         ("def alternations(errors):\n    size = np.abs(errors)\n"
          "    signs = np.sign(errors[size >= size.max() - 0.01])\n"
          "    return 1 + np.count_nonzero(np.diff(signs))", "small ones do not"),
@@ -555,8 +555,8 @@ def grade_few_digits(few_digits: Callable) -> None:
         expect(abs(rest - part) <= 1e-14 * abs(part) + 1e-20, f"for x = {x!r} the part is "
                f"{part!r}, and yours is {rest!r}\n" + (
                    "take the nearest n: the part lies between -½ and ½" if abs(rest) > 0.5 else
-                   "the first digits are right: a float was made before the last division, and "
-                   "lost the others" if abs(rest - part) <= 1e-6 else
+                   "the first digits are right, and the others were lost before the last division, "
+                   "in a float or by a shift" if abs(rest - part) <= 1e-6 else
                    "where in the product does the point stand? The 96 digits end at number p + 94"))
 
 
@@ -581,7 +581,7 @@ exercise(
         (_FEW.replace("/ 2**94", "/ 2**96"), "does the point stand"),
         (_FEW.replace("n = (product + 2**93) >> 94", "turns = product / 2**94\n"
                       "    n = round(turns)").replace("(product - (n << 94)) / 2**94",
-                                                      "turns - n"), "before the last division"),
+                                                      "turns - n"), "before the last"),
         (_FEW.replace("(product + 2**93) >> 94", "product >> 94"), "your digits are right"),
     ],
     afterthought="the product of 24 and 96 digits is four multiplications of 32 bits",

@@ -282,7 +282,8 @@ def grade_transposed(transposed: Callable) -> None:
                  data="a number that is 0 has its place as well: `data` may change later")
     twice = (np.float32([1, 2, 4]), *map(np.int32, ([1, 1, 0], [0, 2], [2, 3])))
     _check_parts("the numbers 1 and 2 at one place, and 4 below, left of them,",
-                 transposed(*twice, 2), (np.float32([4, 1, 2]), *map(np.int32, ([1, 0, 0], [0, 1], [1, 3]))),
+                 transposed(*twice, 2),
+                 (np.float32([4, 1, 2]), *map(np.int32, ([1, 0, 0], [0, 1], [1, 3]))),
                  data="both numbers of a place are kept, in their order")
 
 

@@ -84,8 +84,9 @@ def grade_power_rule(power_rule: Callable) -> None:
                   (low < 0 < high and y % 2 == 0, "0 is in the interval, and its power is 0"),
                   (low * high > 0 and near(result[0][0], 0.0), "0 is not in this interval, and so "
                    "its power need not be an end"),
-                  (y % 2 == 0, "an even power of negative numbers decreases"),
-                  "an odd power increases", what="the pair")
+                  (y % 2 == 0 and high <= 0, "an even power of negative numbers decreases"),
+                  (y % 2 == 1, "an odd power increases"),
+                  "the ends are powers of the ends, or 0", what="the pair")
     lows, highs = jnp.array([-1.0, 0.5]), jnp.array([0.5, 1.0])
     with instead_of(jax.errors.TracerBoolConversionError, "", "under `jit` nobody knows the ends: "
                     "choose with `jnp.where`"):

@@ -237,7 +237,9 @@ def grade_in_64_bits(in_64_bits: Callable) -> None:
 def _leaves_the_flag(in_64_bits: Callable) -> None:
     """Whether the flag stays on where it was on, and goes off after an error in f."""
     jax.config.update("jax_enable_x64", True)
-    in_64_bits(jnp.sin)(np.float64(1.0))
+    narrow = in_64_bits(lambda x: jnp.zeros(2))(np.float64(1.0)).dtype
+    expect(narrow == np.float64, f"where the flag was on before, f makes arrays of {narrow} in "
+           "yours: turn it on, do not turn it over")
     still_on = jax.config.enable_x64.value
     jax.config.update("jax_enable_x64", False)
     expect(still_on, "where the flag was on before, it is off after: turn it back to what it was, "
@@ -287,6 +289,9 @@ exercise(
         ("def in_64_bits(f):\n    def wide(*args):\n        with jax.enable_x64(True):\n"
          "            return jnp.asarray(f(*map(jnp.asarray, args)))\n    return wide",
          "what f gave, as it is"),
+        ("def in_64_bits(f):\n    def wide(*args):\n"
+         "        with jax.enable_x64(not jax.config.jax_enable_x64):\n"
+         "            return f(*map(jnp.asarray, args))\n    return wide", "do not turn it over"),
     ],
     hints=["three things have an order: the flag on, the arrays made, f called"])
 

@@ -350,10 +350,10 @@ def _some_program(mini: Any, seed: int) -> Any:
     values, eqns = list(inputs), []
     for _ in range(random.integers(0, 6)):
         one, two = (values[k] for k in random.integers(0, len(values), 2))
-        out = mini.Var(aval)
+        outs = tuple(mini.Var(aval) for _ in range(random.choice([1, 1, 2])))
         args = one, two if random.random() < 0.6 else mini.Literal(2.0)
-        eqns.append(mini.JaxprEqn(args, (out,), mini.Primitive("pair"), {}))
-        values.append(out)
+        eqns.append(mini.JaxprEqn(args, outs, mini.Primitive("pair"), {}))
+        values += outs
     outputs = [values[k] for k in random.integers(0, len(values), random.integers(1, 3))]
     return mini.Jaxpr(inputs, outputs, eqns)
 
@@ -372,7 +372,8 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
         program = _some_program(mini, seed)
         result, expected = needed_inputs(program), _needed(program)
         inputs = f"the program\n{program}\n"
-        expect(isinstance(result, list) and len(result) == len(expected), f"for {inputs}a list of "
+        expect(isinstance(result, list) and len(result) == len(expected)
+               and all(isinstance(x, int | np.bool_) for x in result), f"for {inputs}a list of "
                f"{len(expected)} booleans is expected, and yours is {result!r}")
         everything = [any(v in eqn.invars for eqn in program.eqns) or v in program.outvars
                       for v in program.invars]
@@ -412,7 +413,8 @@ exercise(
            (_needed_text(result="[v for v in jaxpr.invars if v in read]"), "booleans"),
            (_needed_text(result="read"), "booleans"),
            (_needed_text().replace("set(jaxpr.outvars)", "{jaxpr.outvars[0]}"),
-            "begin with all outputs")],
+            "begin with all outputs"),
+           (_needed_text(test="eqn.outvars[-1] in read"), "the answer is")],
     hints=["`DynamicJaxprTrace.program` does something like it"])
 
 

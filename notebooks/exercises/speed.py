@@ -37,7 +37,7 @@ class _Machine:
 
 def grade_median_time(median_time: Callable) -> None:
     loads = [[100, 1, 3, 2], [100, 1, 1, 1, 1, 1], [7, 1, 90, 2, 1, 2], [1, 5, 4, 9, 2, 3, 3, 3],
-             [9, 8, 1, 2, 5]]
+             [9, 8, 1, 2, 5, 4]]
     for load in loads:
         machine = _Machine(lambda call, load=load: load[min(call, len(load) - 1)])  # type: ignore[misc]
         count, expected = len(load) - 1, float(statistics.median(load[1:]))
@@ -50,8 +50,6 @@ def grade_median_time(median_time: Callable) -> None:
               (result == statistics.mean(load[1:]) != expected, "that is the mean: one call that "
                "was disturbed moves it"),
               (result == min(load[1:]) != expected, "that is the minimum"),
-              (count % 2 == 0 and result in load, "of an even number of times, the median is the "
-               "mean of the two in the middle"),
               (len(machine.looks) < 2 * count, "look at the clock before and after each call"),
               "which calls count, and what is between them?", what="the time")
         expect(machine.calls == count + 1, f"for {inputs} {count + 1} calls are made, and by yours "
@@ -75,10 +73,11 @@ def _median(warm: str = "f()", result: str = "float(np.median(times))") -> str:
 
 
 exercise("median_time", chapter=CHAPTER, grade=grade_median_time, solution=_median(),
+         right=[_median(result="sorted(times)[count // 2]")],
          wrong=[(_median(warm="pass"), "call it once before"),
                 (_median(result="float(np.mean(times))"), "the mean"),
                 (_median(result="min(times)"), "the minimum"),
-                (_median(result="sorted(times)[count // 2]"), "the two in the middle"),
+                (_median(result="times[count // 2]"), "which calls count"),
                 ("def median_time(f, clock, count):\n    f()\n    start = clock()\n"
                  "    for _ in range(count):\n        f()\n    return (clock() - start) / count",
                  "the mean")])
@@ -107,7 +106,9 @@ def grade_compared(compared: Callable) -> None:
                "round")
         expect(apart < 0.05 or name != "a machine that gets slower", message + "while one is "
                "measured, the machine changes: both must feel it, so let them take turns")
-        expect(apart < 0.05, message + "a few slow calls must not matter: compare medians")
+        expect(apart < 0.05, message + (
+            "a few slow calls must not matter: compare medians" if "disturbed" in name else
+            "what passes between the two looks at the clock?"))
     machine, counts = _Machine(lambda call: 1.0), [0, 0]
 
     def counted(k: int, times: Iterator[float]) -> Callable:

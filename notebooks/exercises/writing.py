@@ -50,6 +50,9 @@ def grade_causal_weights(causal_weights: Callable) -> None:
               (near(np.diag(result), np.zeros(n)), "row k looks at column k, too"),
               "a place that is hidden behaves as if its fit were minus infinity",
               what="the table of weights")
+        rest = np.asarray(result)[np.triu_indices(n, 1)]
+        expect(not rest.any(), f"for {inputs} the weights of later columns are 0, and yours are "
+               f"{rest.tolist()}: a place that is hidden behaves as if its fit were minus infinity")
 
 
 _WEIGHTS = """
@@ -60,7 +63,9 @@ def causal_weights(fits):
 
 exercise("causal_weights", chapter=CHAPTER, grade=grade_causal_weights,
          solution=_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, -jnp.inf))"),
-         wrong=[(_WEIGHTS.format("jax.nn.softmax(fits)"), "looks at the future"),
+         wrong=[(_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, fits.min() - 20.0))"),
+                 "weights of later columns"),
+                (_WEIGHTS.format("jax.nn.softmax(fits)"), "looks at the future"),
                 (_WEIGHTS.format("jnp.where(past, jax.nn.softmax(fits), 0.0)"), "add up to 1"),
                 (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, 0.0))"), "minus infinity"),
                 (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, -1000.0))"),
@@ -79,9 +84,11 @@ exercise("causal_weights", chapter=CHAPTER, grade=grade_causal_weights,
 
 def grade_look_back(look_back: Callable) -> None:
     random = np.random.default_rng(3)
-    for places, width, at in ((3, 4, 2), (3, 4, 0), (4, 2, 1), (5, 3, 3), (4, 1, 2)):
+    for places, width, at in ((3, 4, 2), (3, 4, 0), (4, 2, 1), (5, 3, 3), (4, 1, 2), (6, 4, 3)):
         query = random.normal(size=width).round(1).astype(np.float32)
         keys, values = random.normal(size=(2, places, width)).round(1).astype(np.float32)
+        if places == 6:  # all fits of the past are far below those of nothing
+            keys[:at + 1] -= 4000 * query / (query @ query)
         weights = _softmax(keys[:at + 1] @ query / np.sqrt(width))
         expected = weights @ values[:at + 1]
         for rest in (0.0, 9.0, np.nan):
@@ -98,6 +105,7 @@ def grade_look_back(look_back: Callable) -> None:
                   (np.isnan(rest) and bool(np.isnan(result).any()), "a weight of 0 times nan is "
                    "nan: what stands behind `at` is to be replaced"),
                   (near(result, everywhere), "that looks at all places"),
+                  (places == 6, "the fits are about -4000: what is hidden must be below them"),
                   (near(result, _softmax(keys[:at + 1] @ query) @ values[:at + 1]), "the fits are "
                    "divided by the root of the length of the query"),
                   (at > 0 and near(result, _softmax(keys[:at] @ query / np.sqrt(width))
@@ -251,6 +259,10 @@ def _check_writing(write: Callable, params: Any) -> None:
                f"and yours are {shown(line)}")
         again = compiled(params, jax.random.key(seed), start, PLACES - 1)
         expect(np.array_equal(line, again), "the same key writes different letters")
+        if not seed:
+            anew = jax.jit(lambda p, key: write(p, key, 0, PLACES - 1))(params, jax.random.key(0))
+            expect(np.array_equal(line, anew), "the same key writes different letters, where "
+                   "`write` is compiled once more: it remembers something")
         whole = np.array([start, *line])
         varied += len({*whole[:WORD].tolist()}) > 1
         kept.append(np.mean(whole[WORD:] == whole[:-WORD]))
