@@ -331,7 +331,8 @@ _CHANGE = "def change_of(a, b):\n    return {}"
 
 exercise("change_of", chapter=CHAPTER, grade=grade_change_of,
          solution=_CHANGE.format("jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).mean()"),
-         wrong=[(_CHANGE.format("jnp.abs(a - b).mean()"), "before you subtract"),
+         wrong=[(_CHANGE.format("jnp.minimum(a - b, b - a).mean()"), "begins again"),
+                (_CHANGE.format("jnp.abs(a - b).mean()"), "before you subtract"),
                 (_CHANGE.format("jnp.abs((a - b).astype(jnp.float32)).mean()"), "before you"),
                 (_CHANGE.format("jnp.abs(a.astype(jnp.int8) - b.astype(jnp.int8)).mean()"),
                  "ends at 127"),
@@ -552,7 +553,9 @@ def norm_of(x):
 exercise("norm_of", chapter=CHAPTER, grade=grade_norm_of,
          solution=_NORM.format(safe="safe = jnp.where(squares > 0, squares, 1.0)",
                                result="jnp.where(squares > 0, jnp.sqrt(safe), 0.0)"),
-         wrong=[(_NORM.format(safe="", result="jnp.where(squares > 0, jnp.sqrt(squares), 0.0)"),
+         wrong=[("def norm_of(x):\n"
+                 "    return jnp.sqrt(jnp.sum(jnp.where(x == 0, 1e-12, x * x)))", "be added to it"),
+                (_NORM.format(safe="", result="jnp.where(squares > 0, jnp.sqrt(squares), 0.0)"),
                  "what does the root see"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-4)"), "the length"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-24)"), "nothing may be added"),

@@ -232,6 +232,9 @@ exercise(
     "smoothed", chapter=CHAPTER, grade=grade_smoothed, given=MOVING,
     solution="jax.jit(moving_average, static_argnums=1)",
     wrong=[
+        ("programs = {}\ndef smoothed(x, width):\n    if width not in programs:\n"
+         "        programs[width] = jax.jit(lambda x: moving_average(x, width))\n"
+         "    return programs[width](x)", "that `jit` has returned"),
         ("jax.jit(moving_average)", "still traced?"),
         ("moving_average", "`jit` has returned"),
         ("jax.jit(lambda x, width: jnp.convolve(x, jnp.ones(3) / 3, mode='same'))",

@@ -221,7 +221,9 @@ def _lane_text(lane: str = "k % lanes", last: str = "0", pairs: str = "parts[::2
 
 exercise(
     "lane_sums", chapter=CHAPTER, grade=grade_lane_sums, solution=_lane_text(),
-    wrong=[("def lane_sums(x, lanes):\n    return float(np.sum(x))", "the last digits"),
+    wrong=[(_lane_text().replace("range(whole, len(x))",
+                                 "range(len(x) - 1, whole - 1, -1)"), "the last digits"),
+           ("def lane_sums(x, lanes):\n    return float(np.sum(x))", "the last digits"),
            (_lane_text(last="k % lanes"), "the last digits"),
            (_lane_text(pairs="parts[:len(parts) // 2], parts[len(parts) // 2:]"),
             "the last digits"),

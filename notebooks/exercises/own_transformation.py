@@ -122,7 +122,11 @@ def _power_text(zero: str = "has_zero = (low < 0) & (high > 0) & (y % 2 == 0)",
 
 exercise(
     "power_rule", chapter=CHAPTER, grade=grade_power_rule, solution=_power_text(),
-    wrong=[(_power_text(zero="", result="[(low ** y, high ** y)]"), "decreases"),
+    wrong=[("def power_rule(primitive, x, y):\n    low, high = x\n    if y % 2:\n"
+            "        return [(low ** y, high ** y)]\n    zero = (low < 0) & (high > 0)\n"
+            "    return [(jnp.where(zero, 0.0, jnp.minimum(low ** y, high ** y)),\n"
+            "             low ** y + high ** y)]", "powers of the ends"),
+           (_power_text(zero="", result="[(low ** y, high ** y)]"), "decreases"),
            (_power_text(zero="", result="[(lower, upper)]"), "its power is 0"),
            (_power_text(result="jnp.where(has_zero, 0.0, lower), upper"), "a list of one pair"),
            (_power_text(zero="if low < 0 < high and y % 2 == 0:\n        lower = 0.0",

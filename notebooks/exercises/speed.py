@@ -149,7 +149,12 @@ def _compared(order: str = _TURNS,
 
 
 exercise("compared", chapter=CHAPTER, grade=grade_compared, solution=_compared(),
-         wrong=[(_compared(result="min(times[1]) / min(times[0])"), "compare medians"),
+         wrong=[("def compared(f, g, clock, count):\n    one, other = [], []\n"
+                 "    for _ in range(count):\n        start = clock()\n        f()\n"
+                 "        one.append(clock() - start)\n        g()\n"
+                 "        other.append(clock() - start)\n"
+                 "    return float(np.median(other) / np.median(one))", "two looks at the clock"),
+                (_compared(result="min(times[1]) / min(times[0])"), "compare medians"),
                 (_compared(result="np.median(times[1]) / np.median(times[0])").replace(
                     "            start", "            if program is g and len(times[0]) % 2:\n"
                     "                continue\n            start"), "21 times at least"),
@@ -414,7 +419,9 @@ _MEAN = "def mean_ratio(ratios):\n    return {}"
 
 exercise("mean_ratio", chapter=CHAPTER, grade=grade_mean_ratio,
          solution=_MEAN.format("float(np.exp(np.mean(np.log(ratios))))"),
-         wrong=[(_MEAN.format("sum(ratios) / len(ratios)"), "can be the faster"),
+         wrong=[(_MEAN.format("float(np.sqrt(np.mean(ratios) / np.mean(1 / np.array(ratios))))"),
+                 "the same product"),
+                (_MEAN.format("sum(ratios) / len(ratios)"), "can be the faster"),
                 (_MEAN.format("float(np.median(ratios))"), "only the middle"),
                 (_MEAN.format("len(ratios) / sum(1 / r for r in ratios)"), "not one over this"),
                 (_MEAN.format("float(np.prod(ratios))"), "the same product"),

@@ -313,8 +313,8 @@ def grade_sets_of_column(sets_of_column: Callable) -> None:
                "there are 64 sets, and then it begins again"),
               (result == len({i * columns // 64 % 64 for i in range(rows)}),
                "a float64 has 8 bytes"),
-              (result == len({i * columns * 8 % 64 for i in range(rows)}), "that is the place in "
-              "the line; which line is it?"),
+              (columns > 8 and result == len({i * columns * 8 % 64 for i in range(rows)}),
+               "that is the place in the line; which line is it?"),
               "row i begins at byte i * columns * 8", tolerance=0)
 
 
@@ -322,7 +322,9 @@ _SETS = "def sets_of_column(rows, columns):\n    return len({{{} for i in range(
 
 exercise("sets_of_column", chapter=CHAPTER, grade=grade_sets_of_column,
          solution=_SETS.format("i * columns * 8 // 64 % 64"),
-         wrong=[(_SETS.format("i * columns // 64 % 64"), "8 bytes"),
+         wrong=[("def sets_of_column(rows, columns):\n    return min(\n        rows, len({i "
+                 "* columns // 8 % 64 for i in range(64)}))", "row i begins"),
+                (_SETS.format("i * columns // 64 % 64"), "8 bytes"),
                 (_SETS.format("i * columns * 8 // 64"), "begins again"),
                 (_SETS.format("i * columns * 8 % 64"), "place in the line"),
                 ("def sets_of_column(rows, columns):\n    return min(rows, 64)", "row i begins")])

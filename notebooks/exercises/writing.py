@@ -63,7 +63,9 @@ def causal_weights(fits):
 
 exercise("causal_weights", chapter=CHAPTER, grade=grade_causal_weights,
          solution=_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, -jnp.inf))"),
-         wrong=[(_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, fits.min() - 20.0))"),
+         wrong=[(_WEIGHTS.format("jax.nn.softmax(jnp.where(jnp.tril(past, -1), fits, -jnp.inf))"),
+                 "all is hidden is nan"),
+                (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, fits.min() - 20.0))"),
                  "weights of later columns"),
                 (_WEIGHTS.format("jax.nn.softmax(fits)"), "looks at the future"),
                 (_WEIGHTS.format("jnp.where(past, jax.nn.softmax(fits), 0.0)"), "add up to 1"),
