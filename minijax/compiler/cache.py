@@ -144,9 +144,7 @@ def addresses_of(externals: Collection[str]) -> dict[str, int]:
 
 
 def block(name: str) -> int:
-    """The address of the microkernel of a matrix product, which programs share. Its text leaves
-    little to LLVM's optimiser.
-    """
+    """The address of a product's microkernel, which programs share. LLVM has little to do there."""
     key = name, cpu.host()
     if key not in _blocks:
         text = llvm.block_assembly(name)

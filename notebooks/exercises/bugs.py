@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, numbers,
+from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers,
                                      shown, wanting)
 
 from exercises.errors import maps
+
+from .ways import ending_within
 
 CHAPTER = "33_find_the_bug"
 
@@ -41,7 +39,8 @@ def grade_decayed(decayed: Callable) -> None:
             result = numbers(compiled(w, rate))
         agree(f"w = {w} and rate = {rate}", result, expected,
               (near(result, rate * w), "that is what decays, and not what is left"),
-              "whose rate is that? Use the argument", what="what is left")
+              (near(result, w - 0.1 * w), "whose rate is that? Use the argument"),
+              "that is w less rate times w", what="what is left")
 
 
 _DECAYED = "def decayed(w, rate):\n    return {}"
@@ -51,6 +50,7 @@ exercise("decayed", chapter=CHAPTER, grade=grade_decayed, given="rate = 0.1",
          wrong=[(_DECAYED.format("w - globals()['rate'] * w"), "whose rate"),
                 (_DECAYED.format("w - float(rate) * w"), "is a tracer"),
                 (_DECAYED.format("rate * w"), "what is left"),
+                (_DECAYED.format("w * jnp.exp(-rate)"), "less rate times w"),
                 ("def decayed(w, new_rate):\n    return w - rate * w", "whose rate")],
          right=["@jax.jit\ndef decayed(w, rate):\n    return w * (1 - rate)"])
 
@@ -274,6 +274,11 @@ def grade_without_mean(without_mean: Callable) -> None:
             agree(inputs, result, expected, (np.ndim(values) == 2, "the mean is that of all "
                   "numbers of the matrix"), what="the array without its mean")
             expect(near(x, values), f"{inputs} is {shown(x)} after the call: make a new array")
+    x = np.array([0.1, 0.7])
+    x.flags.writeable = False
+    with wanting("an array of NumPy that may not be written to, [0.1, 0.7],", x - x.mean(),
+                 "it is written to, if only for a while: make a new array"):
+        without_mean(x)
 
 
 _MEAN = "def without_mean(x):\n    {}\n    return {}"
@@ -286,7 +291,9 @@ exercise("without_mean", chapter=CHAPTER, grade=grade_without_mean,
                 (_MEAN.format("y = x[:]; y -= y.mean()", "y"), "make a new array"),
                 (_MEAN.format("y = x - x.sum()", "y"), "without its mean"),
                 (_MEAN.format("n = len(x)", "x - x.sum() / n"), "that of all numbers"),
-                (_MEAN.format("m = x.mean(axis=0)", "x - m"), "that of all numbers")],
+                (_MEAN.format("m = x.mean(axis=0)", "x - m"), "that of all numbers"),
+                (_MEAN.format("m = x.mean(); x -= m; y = jnp.array(x); x += m", "y"),
+                 "if only for a while")],
          right=[_MEAN.format("x = jnp.array(x)", "x - x.mean()"),
                 _MEAN.format("x = x.copy(); x -= x.mean()", "x")])
 
@@ -305,27 +312,37 @@ def grade_change_of(change_of: Callable) -> None:
         with wanting(inputs, expected):
             result = numbers(change_of(jnp.array(a, jnp.uint8), jnp.array(b, jnp.uint8)))
         agree(inputs, result, expected,
+              (np.shape(result) != (), "one number is wanted, the mean of all"),
               (near(result, abs(np.mean(a - b))), "take the absolute value of each difference, "
                "and then the mean"),
               (near(result, np.mean(a - b)), "take the absolute value of each difference"),
               (near(result, np.mean((a - b) % 256)), "the difference is made in `uint8`: convert "
                "before you subtract"),
               (near(result, np.mean(abs(a.astype(np.int8) - b.astype(np.int8)))), "int8 ends at "
-               "127"), "how large do the differences become, and their sum? Has the dtype room "
-              "for it?", what="the change")
+               "127, and below 0 uint8 begins again at 255"),
+              (near(result, np.sqrt(np.mean((a - b) ** 2.0))), "that is the root of the mean of "
+               "the squares"),
+              (abs(result - expected) < 1, "a mean need not be whole"),
+              "how large do the differences become, and their sum? Has the dtype room for it?",
+              what="the change")
 
 
 _CHANGE = "def change_of(a, b):\n    return {}"
 
 exercise("change_of", chapter=CHAPTER, grade=grade_change_of,
          solution=_CHANGE.format("jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).mean()"),
-         wrong=[(_CHANGE.format("jnp.abs(a - b).mean()"), "before you subtract"),
+         wrong=[(_CHANGE.format("jnp.minimum(a - b, b - a).mean()"), "begins again"),
+                (_CHANGE.format("jnp.abs(a - b).mean()"), "before you subtract"),
                 (_CHANGE.format("jnp.abs((a - b).astype(jnp.float32)).mean()"), "before you"),
                 (_CHANGE.format("jnp.abs(a.astype(jnp.int8) - b.astype(jnp.int8)).mean()"),
                  "ends at 127"),
                 (_CHANGE.format("(a.astype(jnp.float32) - b).mean()"), "absolute value"),
                 (_CHANGE.format("(jnp.maximum(a, b) - jnp.minimum(a, b)).sum(dtype=a.dtype)"
                                 " / a.size"), "and their sum"),
+                (_CHANGE.format("jnp.sqrt(((a.astype(float) - b) ** 2).mean())"), "the root of"),
+                (_CHANGE.format("jnp.abs(a.astype(float) - b).mean(axis=0)"), "the mean of all"),
+                (_CHANGE.format("jnp.abs(a.astype(int) - b).mean().astype(jnp.uint8)"),
+                 "need not be whole"),
                 (_CHANGE.format("jnp.abs(a.astype(jnp.float32).mean() - b.mean())"),
                  "each difference")],
          right=[_CHANGE.format("jnp.abs(a.astype(int) - b).mean()"),
@@ -334,29 +351,10 @@ exercise("change_of", chapter=CHAPTER, grade=grade_change_of,
 
 # -- 8: steps_to_one -------------------------------------------------------------------------------
 
-@contextlib.contextmanager
-def _ending_within(seconds: float, hint: str) -> Iterator[None]:
-    """Stop what computes in Python for some seconds, where signals can."""
-    if (threading.current_thread() is not threading.main_thread()
-            or not hasattr(signal, "SIGVTALRM")):
-        yield
-        return
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise Hint(hint)
-    before = signal.signal(signal.SIGVTALRM, stop)  # the clock of what this process computes
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.2)  # again, where an exception gets lost
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
 def grade_steps_to_one(steps_to_one: Callable) -> None:
     for h, expected in ((0.25, 4), (0.5, 2), (1.0, 1), (2.0, 1), (0.3, 4), (0.7, 2), (0.15, 7),
-                        (0.45, 3), (0.06, 17)):
-        with _ending_within(1.0, f"for h = {h} the answer is {expected}, and yours has not ended "
+                        (0.45, 3), (0.06, 17), (0.011, 91), (0.0101, 100)):
+        with ending_within(1.0, f"for h = {h} the answer is {expected}, and yours has not ended "
                             "after a second: is the position ever equal to 1?"), jax.disable_jit():
             result = numbers(steps_to_one(jnp.float32(h)))
         agree(f"h = {h}", result, expected,
@@ -382,6 +380,8 @@ exercise("steps_to_one", chapter=CHAPTER, grade=grade_steps_to_one,
                 (_STEPS.format(test="state[0] <= 1.0", start="0.0"), "too many"),
                 (_STEPS.format(test="state[0] < 1.0", start="h"), "is it counted"),
                 ("def steps_to_one(h):\n    return jnp.round(1.0 / h)", "is it counted"),
+                (_STEPS.format(test="(state[0] < 1.0) & (state[1] < 50)", start="0.0"),
+                 "h = 0.011"),
                 (_STEPS.format(test="abs(state[0] - 1.0) > 0.01", start="0.0"), "ever equal")],
          right=["def steps_to_one(h):\n    return jnp.ceil(1.0 / h)"])
 
@@ -398,6 +398,8 @@ def grade_path(path: Callable) -> None:
         with wanting(inputs, rows, (RuntimeError, "a donated array is read later: which step takes "
                      "it, and does it have to be donated?")):
             result = numbers(path(v, n))
+        expect(isinstance(result, jax.Array | np.ndarray), f"for {inputs} an array of {n + 1} rows "
+               f"is wanted, and yours is a {type(result).__name__}")
         expect(not v.is_deleted(), f"for {inputs} the caller's v is deleted after the call: the "
                "first step is handed something else, or donates nothing")
         agree(inputs, result, rows,
@@ -425,7 +427,9 @@ exercise("path", chapter=CHAPTER, grade=grade_path, given=_TURNED,
                 (_PATH.format(start="[v.copy()]", one="v = step(v); rows.append(v.copy())"),
                  "the caller's v"),
                 (_PATH.format(start="[]", one="v = turned(v); rows.append(v)"), "is the first"),
-                (_PATH.format(start="[v]", one="rows.append(turned(v))"), "one step after")],
+                (_PATH.format(start="[v]", one="rows.append(turned(v))"), "one step after"),
+                (_PATH.format(start="[v]", one="rows.append(turned(rows[-1]))").replace(
+                    "jnp.stack(rows)", "rows"), "yours is a list")],
          right=[_PATH.format(start="[v]", one="rows.append(step(rows[-1].copy()))"),
                 _PATH.format(start="[v]", one="rows.append(jax.jit(turned)(rows[-1]))")])
 
@@ -440,7 +444,8 @@ def grade_settings(settings: Callable) -> None:
         return x * s.factor
 
     fast = jax.jit(scaled, static_argnums=1)
-    for factor, count in ((2.0, 1), (2.0, 1), (3.0, 2), (2.0, 2), (0.5, 3), (3.0, 3), (2.5, 4)):
+    for factor, count in ((2.0, 1), (2.0, 1), (3.0, 2), (2.0, 2), (0.5, 3), (3.0, 3), (2.5, 4),
+                          (2.0625, 5), (-1.0, 6), (-2.0, 7)):  # their hashes are equal
         inputs = f"Settings({factor})"
         with wanting(inputs, factor, (ValueError, "a static argument has a hash: what has Python "
                      "done with yours, now that there is an `__eq__`?"), what="the product with 1"):
@@ -469,7 +474,11 @@ exercise("Settings", chapter=CHAPTER, grade=grade_settings,
                 (_SETTINGS + _EQUAL.format("True") + _HASH.format("0"), "of other settings"),
                 (_SETTINGS + _EQUAL.format("int(self.factor) == int(other.factor)")
                  + _HASH.format("int(self.factor)"), "of other settings"),
-                (_SETTINGS + _SAME + _HASH.format("id(self)"), "have one hash")],
+                (_SETTINGS + _SAME + _HASH.format("id(self)"), "have one hash"),
+                (_SETTINGS + _EQUAL.format("str(self.factor)[:3] == str(other.factor)[:3]")
+                 + _HASH.format("hash(str(self.factor)[:3])"), "of other settings"),
+                (_SETTINGS + _EQUAL.format("hash(self) == hash(other)")
+                 + _HASH.format("hash(self.factor)"), "of other settings")],
          right=[_SETTINGS + _SAME + _HASH.format("hash(self.factor)"),
                 "from dataclasses import dataclass\n\n@dataclass(frozen=True)\nclass Settings:\n"
                 "    factor: float"])
@@ -521,7 +530,8 @@ def grade_norm_of(norm_of: Callable) -> None:
         with wanting(inputs, length):
             result = numbers(norm_of(jnp.array(x)))
         agree(inputs + ", times 1e14," * (scale > 1), np.asarray(result) * scale, length * scale,
-              (near(result, length ** 2) and scale == 1, "the root is missing"),
+              (near(result, length ** 2) and scale == 1 and length, "the root is missing"),
+              (length == 0, "the length of zeros is 0: nothing may be added to it"),
               (scale > 1, "nothing may be added to a small length, and it is not zero"),
               "the length is the root of the sum of the squares", what="the length",
               tolerance=1e-6)
@@ -543,7 +553,9 @@ def norm_of(x):
 exercise("norm_of", chapter=CHAPTER, grade=grade_norm_of,
          solution=_NORM.format(safe="safe = jnp.where(squares > 0, squares, 1.0)",
                                result="jnp.where(squares > 0, jnp.sqrt(safe), 0.0)"),
-         wrong=[(_NORM.format(safe="", result="jnp.where(squares > 0, jnp.sqrt(squares), 0.0)"),
+         wrong=[("def norm_of(x):\n"
+                 "    return jnp.sqrt(jnp.sum(jnp.where(x == 0, 1e-12, x * x)))", "be added to it"),
+                (_NORM.format(safe="", result="jnp.where(squares > 0, jnp.sqrt(squares), 0.0)"),
                  "what does the root see"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-4)"), "the length"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-24)"), "nothing may be added"),

@@ -13,6 +13,8 @@ import minijax.numpy as jnp
 from minijax import errors, lax
 from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers, shown
 
+from .ways import ending_within
+
 CHAPTER = "17_control_flow_under_jit"
 NO_VALUE = (errors.ConcretizationTypeError, errors.TracerIntegerConversionError)
 
@@ -47,6 +49,11 @@ def grade_mean_or_zero(mean_or_zero: Callable) -> None:
               (x.size == 0, "nothing is in it: ask for its `size`"))
     agree("x = [1, nan]", mean_or_zero(jnp.array([1.0, jnp.nan])), np.nan, "the mean of nothing is "
           "0, and that of a nan is not")
+    whole = random.integers(-9, 10, (3, 5))
+    for values in (np.array([1, 2, 2, 5]), whole, whole > 0):
+        x = jnp.asarray(values)
+        agree(f"x = {shown(values)}, of dtype {x.dtype},", numbers(mean_or_zero(x)), values.mean(),
+              "the mean of whole numbers need not be whole")
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(mean_or_zero)(jnp.zeros(4)).eqns]
     kept = [name for name in names if "select" in name or name == "cond"]
     kept += ["a `where`"] * ("_where" in str(jax.make_jaxpr(mean_or_zero)(jnp.zeros(4))))
@@ -75,6 +82,8 @@ def mean_or_zero(x):
         ("def mean_or_zero(x):\n    return jnp.nan_to_num(x.mean())", "that of a nan is not"),
         ("def mean_or_zero(x):\n    return jnp.where(x.size == 0, 0.0, x.mean())",
          "costs nothing"),
+        ("def mean_or_zero(x):\n    n = max(x.size, 1)\n    whole = x.dtype != jnp.float32\n"
+         "    return x.sum() // n if whole else x.sum() / n", "need not be whole"),
     ],
     hints=["an array knows its `size`, the number of its elements, whatever its shape"])
 
@@ -85,6 +94,13 @@ def _total(x: Any) -> Any:
     y = 0.0
     for i in range(x.shape[0]):
         y = y + x[i]
+    return y
+
+
+def _multiplied(x: Any) -> Any:
+    y = 1.0
+    for i in range(x.shape[0]):
+        y = y * x[i]
     return y
 
 
@@ -101,7 +117,13 @@ _LOOPS: dict[str, tuple[Callable, bool]] = {
     "jit(total)": (jax.jit(_total), True),
     "lambda x: jnp.stack([v + 1 for v in x])": (lambda x: jnp.stack([v + 1 for v in x]), True),
     "lambda x: lax.map(jnp.sin, x)": (lambda x: lax.map(jnp.sin, x), False),
+    "lambda x: jnp.tile(jnp.tile(x, 5), 7)": (lambda x: jnp.tile(jnp.tile(x, 5), 7), False),
+    "lambda x: jnp.outer(jnp.tile(x, 3), x)": (lambda x: jnp.outer(jnp.tile(x, 3), x), False),
+    "a program that shrinks as x grows": (
+        lambda x: _doubled_often(x) if len(x) < 15 else 2 * x, False),
     "lambda x: total(x[::4])": (lambda x: _total(x[::4]), True),
+    "the product of all elements, one by one": (_multiplied, True),
+    "lambda x: total(x[::10])": (lambda x: _total(x[::10]), True),
     "lambda x: lax.fori_loop(0, 9, lambda i, y: y + total(x), 0.0)":
         (lambda x: lax.fori_loop(0, 9, lambda i, y: y + _total(x), 0.0), True)}
 
@@ -111,11 +133,13 @@ def grade_unrolls(unrolls: Callable) -> None:
         result = unrolls(f)
         hint = ("the program of 40 equations is long, and stays as long for more elements"
                 if "forty" in text else
-                "it grows by an element in four: the lengths that you compare are too near each "
-                "other" if "::" in text else
+                f"it grows by an element in {'ten' if '10' in text else 'four'}: the lengths that "
+                "you compare are too near each other" if "::" in text else
+                "its equations are of any kind" if "product" in text else
                 "its one equation holds a program, and that one grows: `str` of a jaxpr shows all"
                 if expected else
-                "the shapes in the text differ, and its length does not")
+                "it has fewer equations for more elements" if "shrinks" in text else
+                "the shapes in the text differ, and the number of its equations does not")
         expect(isinstance(result, bool | np.bool_), f"unrolls({text}) should be {expected}, and "
                f"yours is {result!r}: True or False is expected")
         expect(bool(result) == expected,
@@ -138,13 +162,20 @@ def unrolls(f):
 """,
     wrong=[
         (_UNROLLS.format("len(many.eqns) > len(few.eqns)"), "and that one grows"),
-        (_UNROLLS.format("str(many) != str(few)"), "its length does not"),
+        (_UNROLLS.format("str(many) != str(few)"), "of its equations does not"),
         (_UNROLLS.format("len(few.eqns) > 20"), "program of 40 equations"),
         (_UNROLLS.format("len(str(few).splitlines()) > 15"), "program of 40 equations"),
         (_UNROLLS.format("len(many.eqns) - len(few.eqns)"), "True or False"),
         ("def unrolls(f):\n    def lines(n):\n"
          "        return len(str(jax.make_jaxpr(f)(jnp.zeros(n))).splitlines())\n"
          "    return lines(2) > lines(1)", "too near each other"),
+        (_UNROLLS.format("len(str(many)) > len(str(few))"), "of its equations does not"),
+        (_UNROLLS.format("len(str(many).splitlines()) != len(str(few).splitlines())"),
+         "fewer equations for more elements"),
+        (_UNROLLS.format("str(many).count(' add ') > str(few).count(' add ')"), "of any kind"),
+        ("def unrolls(f):\n    def lines(n):\n"
+         "        return len(str(jax.make_jaxpr(f)(jnp.zeros(n))).splitlines())\n"
+         "    return lines(9) > lines(8)", "an element in ten"),
     ],
     hints=["make the jaxpr for two lengths, and compare",
            "a jaxpr has one line for each equation, those of inner programs included"])
@@ -154,8 +185,9 @@ def unrolls(f):
 
 def grade_nth_power(nth_power: Callable) -> None:
     compiled = jax.jit(nth_power, static_argnums=1)
-    for n in (5, 1, 0, *range(2, 14), 100):
-        for x in (1.5, -2.0) if n < 100 else (1.01,):
+    some = np.random.default_rng(0).integers(128, 1000, 4).tolist()
+    for n in (5, 1, 0, *range(2, 14), 100, 128, *some):
+        for x in (1.5, -2.0) if n < 100 else (1.01 if n < 500 else -1.001,):
             inputs = f"x = {x} and n = {n}"
             with _traced(inputs, x**n, "x has no value while tracing, and n has: ask n alone"), \
                     _traced(inputs, x**n, "where does it end? For n = 0 the power is 1",
@@ -200,6 +232,9 @@ def nth_power(x, n):
         ("def nth_power(x, n):\n    return lax.fori_loop(0, n, lambda i, y: y * x, 1.0)",
          "Python can do this loop"),
         ("def nth_power(x, n):\n    return x ** n", "products alone"),
+        ("def nth_power(x, n):\n    y = 1.0\n    for bit in range(7):\n"
+         "        if n >> bit & 1:\n            y = y * x\n        x = x * x\n    return y",
+         "n = 128"),
     ],
     afterthought="100 equations have become 9, and no loop is left in the program",
     hints=["x to the 13th is the square of x to the 6th, times x",
@@ -261,10 +296,11 @@ def grade_calculator(calculator: Callable) -> None:
                                   lambda a, b: a / b]
     compiled = jax.jit(calculator)
     numbers_of = np.random.default_rng(0).integers(1, 10, (12, 2)).tolist()
-    for place, (a, b) in enumerate([(6, 3), *numbers_of]):
+    for place, (a, b) in enumerate([(6, 3), *numbers_of, (5, 0), (-2, 0), (np.inf, 2)]):
         for op in (0, 1, 2, 3, 4, 7, -1, -4):
             a, b = float(a), float(b)
-            expected = operations[op](a, b) if 0 <= op < 4 else np.nan
+            with np.errstate(divide="ignore"):
+                expected = operations[op](np.float32(a), np.float32(b)) if 0 <= op < 4 else np.nan
             inputs = f"op = {op}, a = {a}, b = {b}, under jit,"
             with _traced(inputs, expected, "all functions of a `switch` must return the same type: "
                         "a float, as the others do", TypeError), \
@@ -273,8 +309,11 @@ def grade_calculator(calculator: Callable) -> None:
                 result = compiled(op, a, b)
             agree(inputs, numbers(result), expected,
                   (op < 0 and near(result, a + b), "a number below 0 takes the first function"),
-                  (op >= 4 and near(result, a / b), "a number that is too large takes the last "
-                   "function"), "0 is +, 1 is -, 2 is *, 3 is /, and all others are nan")
+                  (op >= 4 and b and near(result, a / b), "a number that is too large takes the "
+                   "last function"), (op < 4 and (not b or np.isinf(a)) and
+                                      np.isnan(result), "0 times infinity is nan: "
+                   "choose one of the answers, do not add them all up"),
+                  "0 is +, 1 is -, 2 is *, 3 is /, and all others are nan")
         if not place:
             agree("the ops [0, 3, 4] and a = 6.0, b = 3.0, under vmap,",
                   jax.vmap(calculator, (0, None, None))(jnp.array([0, 3, 4]), 6.0, 3.0),
@@ -301,6 +340,13 @@ exercise(
         (_CALCULATOR.format(",\n             lambda a, b: 0",
                             "lax.switch(jnp.where(op < 0, 4, op), steps, a, b)"),
          "must return the same type"),
+        (_CALCULATOR.format("", """jnp.where((op >= 0) & (op < 4),
+                     (op == 0) * (a + b) + (op == 1) * (a - b) + (op == 2) * (a * b)
+                     + (op == 3) * (a / b), jnp.nan)"""),
+         "0 times infinity is nan"),
+        (_CALCULATOR.format("", """jnp.select([op == k for k in range(4)],
+                      [a + b, a - b, a * b, a / jnp.where(b == 0, 1, b)], jnp.nan)"""),
+         "b = 0.0"),
     ],
     hints=["a fifth function can give nan", "send all numbers that mean nothing to the fifth"])
 
@@ -422,7 +468,9 @@ def grade_collatz(collatz: Callable) -> None:
     for n in (7, *range(1, 30), 97):
         expected = _collatz(n)
         with _traced(f"n = {n}, under jit,", expected, "Python's `while` and `if` ask for a value; "
-                    "what does `lax` have instead?"):
+                    "what does `lax` have instead?"), \
+                ending_within(8.0, f"for n = {n} the answer is {expected}, and yours does not "
+                              "end: does each way lead to 1?"):
             out = compiled(n)
         out = out if isinstance(out, tuple) else numbers(out)
         agree(f"n = {n}", out, expected,
@@ -466,6 +514,9 @@ def collatz(n):
         ("def collatz(n):\n    def step(c):\n        n, k = c\n"
          "        return jnp.where(n % 2 == 0, n / 2, 3 * n + 1), k + 1\n"
          "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 0))[1]", "makes a float"),
+        ("def collatz(n):\n    def step(c):\n        n, k = c\n"
+         "        return jnp.where(n % 2 == 0, n // 2, 3 * n - 1), k + 1\n"
+         "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 0))[1]", "does not end"),
     ],
     afterthought="the whole loop is machine code; try it on 77031, and then on 837799, "
                  "whose numbers grow beyond an int32 (chapter 20)",
@@ -474,7 +525,8 @@ def collatz(n):
 
 def grade_highest(highest: Callable) -> None:
     random = np.random.default_rng(0)
-    for values in ([-3, -5, 2, 1, 7, 0], *random.integers(-9, 10, (5, 6)).tolist()):
+    for values in ([-3, -5, 2, 1, 7, 0], *random.integers(-9, 10, (5, 6)).tolist(),
+                   [-3e38, -1e38, -2e38], [-np.inf, -np.inf, -7, np.inf, 0]):
         x = np.array(values, np.float32)
         expected = np.maximum.accumulate(x)
         out = highest(jnp.asarray(x))
@@ -487,7 +539,9 @@ def grade_highest(highest: Callable) -> None:
                "where does the carry start?"),
               (near(np.ravel(out)[1:], expected[:-1]), "each place should count itself: give out "
                "the new carry"),
-              "each place has the largest of all up to it")
+              (max(values) < -1e30 or values[0] == -np.inf, "all floats may come, even those far "
+               "below 0: where does the carry start?"),
+              "each place has the largest of all up to it", tolerance=0)
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(highest)(jnp.zeros(50)).eqns]
     expect(len(names) < 20, "the program for 50 numbers should be one `scan`, and yours has "
            f"{len(names)} equations\nright, but the loop was unrolled")
@@ -514,6 +568,10 @@ def highest(x):
         ("def highest(x):\n    s = lambda c, v: (jnp.maximum(c, v), jnp.maximum(c, v))\n"
          "    return lax.scan(s, -jnp.inf, x)", "two things"),
         ("def highest(x):\n    return lax.cummax(x)", "this time"),
+        ("def highest(x):\n    s = lambda c, v: (jnp.maximum(c, v), jnp.maximum(c, v))\n"
+         "    return lax.scan(s, -1e9, x)[1]", "far below 0"),
+        ("def highest(x):\n    s = lambda c, v: (jnp.maximum(0.999999 * c, v),) * 2\n"
+         "    return lax.scan(s, x[0], x)[1]", "of all up to it"),
     ],
     hints=["the body gets (carry, value) and returns (carry, what to give out)"])
 
@@ -528,7 +586,8 @@ def grade_log_or_zero(log_or_zero: Callable) -> None:
                         "are many: choose with `jnp.where`"):
                 result = f(x)
             agree(f"x = {x:.4g}", result, expected,
-                  (x > 0, "for positive numbers it is the logarithm"), "for 0 and below it is 0")
+                  (x > 0, "for positive numbers it is the logarithm"), "for 0 and below it is 0",
+                  tolerance=1e-5)
     for x in numbers:
         result = slope(x)
         scale = x if x > 1e6 else 1.0  # the slope of a large number is small, and not 0
@@ -537,9 +596,12 @@ def grade_log_or_zero(log_or_zero: Callable) -> None:
               (np.isnan(result), "the logarithm of 0 is computed too, and its slope is infinite"),
               "where it is 0, it should be flat", what="the slope")
     x = jnp.array([0.0, 2.0, -2.0])
-    out = jax.grad(lambda x: jnp.sum(jax.vmap(log_or_zero)(x)))(x)
-    agree("the batch [0, 2, -2]", out, [0.0, 0.5, 0.0],
-          "right for one number, but not for a batch", what="the gradient")
+    for f in (log_or_zero, jax.vmap(log_or_zero)):
+        out = jax.grad(lambda x, f=f: jnp.sum(f(x)))(x)  # type: ignore[misc]
+        agree("the batch [0, 2, -2]", out, [0.0, 0.5, 0.0],
+              "right for one number, but not for a batch", what="the gradient")
+        agree("the batch [0, 2, -2]", f(x), [0.0, np.log(2), 0.0],
+              "right for one number, but not for a batch")
 
 
 exercise(
@@ -555,10 +617,14 @@ def log_or_zero(x):
         ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(x), 0.0)",
          "is computed too"),
         ("def log_or_zero(x):\n    return jnp.log(jnp.where(x > 0, x, 1e-6))", "for 0 and below"),
+        ("def log_or_zero(x):\n"
+         "    return lax.cond(jnp.all(x > 0), jnp.log, jnp.zeros_like, x)", "not for a batch"),
         ("def log_or_zero(x):\n    return lax.stop_gradient(jnp.where(x > 0, jnp.log(x), 0.0))",
          "is 1 / x"),
         ("def log_or_zero(x):\n    return jnp.log(jnp.maximum(x, 1e-30))", "for 0 and below"),
         ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(jnp.maximum(x, 1e-6)), 0.0)",
+         "it is the logarithm"),
+        ("def log_or_zero(x):\n    return 0.6931 * jnp.log2(jnp.where(x > 0, x, 1.0))",
          "it is the logarithm"),
     ],
     hints=["give the logarithm a harmless number where x is not positive"])
@@ -572,11 +638,13 @@ def _halved(x: float) -> tuple[float, float]:
 
 
 def grade_halved_bounded(halved_bounded: Callable) -> None:
-    numbers = [12.0, 0.3, 1.0, -5.0, 1.5, 1000.0, 2.0 ** 20]
+    above = [float(np.nextafter(np.float32(2.0 ** k), np.float32(np.inf))) for k in (0, 3, 11, 19)]
+    numbers = [12.0, 0.3, 1.0, -5.0, 1.5, 1000.0, 2.0 ** 20, *above]
     for x in numbers:
         agree(f"x = {x}", halved_bounded(x), _halved(x)[0],
               (x <= 1, "it is not above 1, and should stay"),
-              (x > 1e5, "too few rounds for 2 to the 20th"),
+              (x == 2.0 ** 20, "too few rounds for 2 to the 20th"),
+              (x in above, "that is a little more than a power of 2, and its logarithm is rounded"),
               "halve it until it is not above 1, and stop there", tolerance=1e-6)
     with _traced("x = 12.0", 1 / 16, "a `while_loop` still: the number of rounds must be known "
                 "beforehand", ValueError, what="the slope"):
@@ -603,6 +671,8 @@ def halved_bounded(x):
          "stop there"),
         ("def halved_bounded(x):\n    while x > 1.0:\n        x = x / 2\n    return x",
          "how many rounds are enough"),
+        ("def halved_bounded(x):\n    k = jnp.ceil(jnp.log2(jnp.maximum(x, 1.0)))\n"
+         "    return x / 2 ** k", "its logarithm is rounded"),
         ("def halved_bounded(x):\n    return lax.fori_loop(\n"
          "        0, 10, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)", "too few"),
     ],

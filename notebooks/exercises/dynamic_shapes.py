@@ -70,8 +70,9 @@ def grade_square_grid(square_grid: Callable) -> None:
         inputs = f"the numbers from 1 to {n}"
         with wanting(inputs, expected, (jax.errors.ConcretizationTypeError, "`x.size` was known; "
                      "which function made a traced value of it?"),
-                     (IndexError, "which side has room for all of them?"),
-                     "the shape must be a Python number: what is the side computed with?"):
+                     ((IndexError, ValueError), "which side has room for all of them?"),
+                     (TypeError, "the shape must be a Python number: what is the side computed "
+                      "with?")):
             out = numbers(compiled(x))
         agree(inputs, out, expected,
               (np.shape(out) == (side + 1, side + 1), "a smaller square has room for all of them"),
@@ -98,13 +99,17 @@ def square_grid(x):
          "a smaller square"),
         ("def square_grid(x):\n    side = math.isqrt(x.size)\n"
          "    return x[:side * side].reshape(side, side)", "not all of them"),
+        ("def square_grid(x):\n    side = round(x.size ** 0.5)\n"
+         "    return jnp.pad(x, (0, side * side - x.size)).reshape(side, side)",
+         "room for all of them"),
     ],
     hints=["`x.size` is a Python number; `math` computes with such numbers"])
 
 
 def grade_mean_of_positive(mean_of_positive: Callable) -> None:
     compiled, random = jax.jit(mean_of_positive), np.random.default_rng(0)
-    inputs = [[1, -5, 3, 0, 5], *random.integers(-5, 6, (5, 5)).tolist(), [2, -np.inf, 4, 0, -1]]
+    inputs = [[4, -3, 1, -2, 2], [1, -5, 3, 0, 5], [0.5, -0.5, 0.25, -3, 1],
+              *random.integers(-5, 6, (5, 5)).tolist(), [2, -np.inf, 4, 0, -1]]
     for values in inputs:
         x = np.array(values, np.float32)
         if not (x > 0).any():
@@ -144,6 +149,10 @@ def mean_of_positive(x):
          "is nan: choose by"),
         ("def mean_of_positive(x):\n    return jnp.maximum(x, 0).sum() / (x > 0).sum()",
          "also at 0"),
+        ("def mean_of_positive(x):\n    n = jnp.sum(x > 0)\n"
+         "    return jnp.cumsum(jnp.sort(x)[::-1])[n] / n", "divide by how many"),
+        ("def mean_of_positive(x):\n"
+         "    return jnp.sum(jnp.where(x >= 1, x, 0.0)) / jnp.sum(x > 0)", "divide by how many"),
     ],
     hints=["how many are positive is a sum, too"])
 
@@ -168,19 +177,22 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
         with np.errstate(all="ignore"):
             zeroed = np.exp(np.where(counts, x, 0.0) - large)
             every = np.exp(x - large)
+            zeroed, every = zeroed / zeroed.sum(), every / every.sum()
         agree(telling, out, expected,
               (np.isnan(out).any() and not np.isnan(x).any(), "the exponentials of large numbers "
                "are infinite, and of very negative ones 0: take out the largest of those that "
                "count, or let `jax.nn.softmax` do it"),
-              (near(out, zeroed / zeroed.sum()), "a zero in the padding counts as exp(0), "
+              (near(out, zeroed), "a zero in the padding counts as exp(0), "
                "which is 1"),
-              (near(out, np.where(counts, zeroed / zeroed.sum(), 0)), "the sum below the "
+              (near(out, np.where(counts, zeroed, 0)) and out.any(), "the sum below the "
                "line has the padding in it: exp(0) is 1"),
-              (near(out, np.where(counts, every / every.sum(), 0)), "the sum below the "
+              (near(out, np.where(counts, every, 0)), "the sum below the "
                "line has the padding in it"),
               (np.isnan(out).any(), "it does not matter what the padding contains, even nan: "
                "replace it before anything is computed"),
               "the n that count add up to 1, and the others are 0")
+        expect(not np.any(np.asarray(out)[n:]), f"for {telling} the last {4 - n} are 0, and yours "
+               f"are {np.asarray(out)[n:].tolist()}: replace the others by minus infinity")
 
 
 exercise(
@@ -203,6 +215,9 @@ def padded_softmax(x, n):
         ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
          "    e = jnp.where(counts, jnp.exp(x - jnp.nanmax(x)), 0.0)\n"
          "    return e / e.sum()", "the largest of those that count"),
+        ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
+         "    low = jnp.min(jnp.where(counts, x, jnp.inf)) - 50\n"
+         "    return jax.nn.softmax(jnp.where(counts, x, low))", "by minus infinity"),
     ],
     hints=["of which number is the exponential 0?"])
 
@@ -222,6 +237,13 @@ def grade_count_different(count_different: Callable) -> None:
               (near(out, expected - 1), "one is missing: the first is new as well"),
               (near(out, len(values)), "that is how many there are; how many are different?"),
               "sort, and count where something new begins")
+    for floats, why in (
+            ([np.inf, 1, np.inf, -np.inf, 1, -np.inf], "infinity less infinity is nan: compare "
+             "the neighbours, do not subtract them"),
+            ([1.0, np.nextafter(np.float32(1), np.float32(2)), 1.0, 1e-9, 0.0], "two numbers that "
+             "are near each other are different, too")):
+        x = np.array(floats, np.float32)
+        agree(f"x = {[float(v) for v in x]}", compiled(x), len(set(x.tolist())), why)
 
 
 exercise(
@@ -239,6 +261,10 @@ def count_different(x):
          "the first is new"),
         ("def count_different(x):\n"
          "    return jnp.sum(jnp.unique(x, size=x.size, fill_value=0) != 0)", "special"),
+        ("def count_different(x):\n    return 1 + jnp.sum(jnp.diff(jnp.sort(x)) != 0)",
+         "do not subtract"),
+        ("def count_different(x):\n    x = jnp.sort(x)\n"
+         "    return 1 + jnp.sum(~jnp.isclose(x[1:], x[:-1]))", "are near each other"),
     ],
     hints=["after sorting, compare each with its neighbour: x[1:] and x[:-1]"])
 
@@ -313,6 +339,13 @@ def grade_window(window: Callable) -> None:
                "is repeated"),
               (start > 3, "right from place 3, but not further on"),
               "beyond the end there are zeros")
+    for some, start in (([7.0], 0), ([7.0, 8.0], 1), ([7.0, 8.0], 0), ([7.0], 2),
+                        (list(map(float, range(20))), 18)):
+        expected = np.append(some, np.zeros(5))[start:start + 3]
+        inputs = f"x = {some} and start = {start}"
+        why = f"x may have {'more' if some[5:] else 'fewer'} elements than the window"
+        with wanting(inputs, expected, why):
+            agree(inputs, compiled(np.array(some, np.float32), start), expected, why)
     agree("x = [1, 2, inf] and start = 2", compiled(np.array([1, 2, np.inf], np.float32), 2),
           [np.inf, 0.0, 0.0], "infinity times 0 is nan: say what stands beyond the end, do not "
           "multiply")
@@ -333,6 +366,11 @@ def window(x, start):
          "    return lax.dynamic_slice_in_dim(jnp.append(x, 0.0), start, 3)", "not further on"),
         ("def window(x, start):\n    i = start + jnp.arange(3)\n    return x[i] * (i < x.size)",
          "is nan: say"),
+        ("def window(x, start):\n    i = start + jnp.arange(3)\n"
+         "    return jnp.where(i < x.size, jnp.roll(x, -start)[:3], 0)", "than the window"),
+        ("def window(x, start):\n"
+         "    return lax.dynamic_slice(jnp.pad(x, (0, 8 - x.size)), (start,), (3,))",
+         "x may have more"),
     ],
     right=["def window(x, start):\n"
            "    return lax.dynamic_slice(jnp.pad(x, (0, 3)), (start,), (3,))"],
@@ -355,6 +393,18 @@ def _rooted(start: Any) -> Any:
     return jnp.sqrt(_of_three(start) - 1.0)
 
 
+def _after_a_root(start: Any) -> Any:
+    return jnp.sqrt(jnp.float32(start) - 100.0), _of_three(start)
+
+
+def _before_a_root(start: Any) -> Any:
+    return _of_three(start), jnp.sqrt(jnp.float32(start) - 100.0)
+
+
+def _two(start: Any) -> Any:
+    return _of_five(start), _of_three(start)
+
+
 # In words, what reads, the first place too far, and a hint
 READERS: list[tuple[str, Callable, int, str]] = [
     ("three of ten", jax.jit(_of_three), 8, "a window of three has room up to place 7"),
@@ -362,12 +412,18 @@ READERS: list[tuple[str, Callable, int, str]] = [
      "let the check find it"),
     ("one of four", _one, 4, "look at what was found after each start by itself"),
     ("the roots of three of ten, less one", _rooted, 8, "the root of -1 at start 0 is a finding, "
-     "too, and nothing was moved: look at its `kind`")]
+     "too, and nothing was moved: look at its `kind`"),
+    ("a root of a negative number, and then of three of ten", _after_a_root, 8, "the root is found "
+     "first, and then the window: look at each finding"),
+    ("three of ten, and then of a root of a negative number", _before_a_root, 8, "the window is "
+     "found first, and then the root: look at each finding"),
+    ("five of eight, and three of ten", _two, 4, "a start is in the list once, however much is "
+     "found after it")]
 
 
 def grade_moved_starts(moved_starts: Callable) -> None:
     for text, read, end, hint in READERS:
-        for starts in ([1, 2, 9, 3, 11], [0, 1], list(range(10))):
+        for starts in ([1, 2, 9, 3, 11], [0, 1], list(range(10)), [12, 5, 9, 2]):
             inputs, expected = f"a `read` of {text} and starts = {starts}", [s for s in starts
                                                                           if s >= end]
             with wanting(inputs, expected, (IndexError, "collect what is found, so that the loop "
@@ -381,7 +437,9 @@ def grade_moved_starts(moved_starts: Callable) -> None:
             if expected[1:] and out == expected[:1]:
                 why = ("within one `with`, what one line does again and again is one finding: "
                         "a `with` for each start")
-            elif expected and set(out) > set(expected) and read is not _rooted:
+            elif sorted(out) == sorted(expected):
+                why = "in the order of `starts`"
+            elif expected and set(out) > set(expected) and text in ("three of ten", "one of four"):
                 why = "look at what was found after each start by itself"
             expect(out == expected,
                    f"for {inputs} the answer is {expected}, and yours is {out}\n{why}")
@@ -422,6 +480,18 @@ def moved_starts(read, starts):
          "    with jax.checking_sharp_bits(collect=True) as findings:\n"
          "        for s in starts:\n            read(s)\n    return len(findings)",
          "a list of starts"),
+        *((f"def moved_starts(read, starts):\n    moved = []\n    for s in starts:\n"
+           "        with jax.checking_sharp_bits(collect=True) as findings:\n"
+           f"            read(s)\n        {step}\n    return {out}", words)
+          for step, out, words in (
+              ("moved += [s] * (findings[:1] != [] and findings[0].kind == 'debug_out_of_bounds')",
+               "moved", "look at each finding"),
+              ("moved += [s] * (findings != [] and findings[-1].kind == 'debug_out_of_bounds')",
+               "moved", "look at each finding"),
+              ("moved += [s for found in findings if found.kind == 'debug_out_of_bounds']",
+               "moved", "is in the list once"),
+              ("moved += [s] * any(f.kind == 'debug_out_of_bounds' for f in findings)",
+               "sorted(moved)", "in the order of"))),
     ],
     hints=["one `with` for each start, and then look at the list"])
 
@@ -476,6 +546,8 @@ def grade_largest(largest: Callable) -> None:
     real, shapes = largest.__globals__.get("masked_max"), []
 
     def listening(x: Any, n: Any) -> Any:
+        expect(not isinstance(x, jax.core.Tracer), "`masked_max` is called inside of another "
+               "`jit`, which makes a program of its own: call it from a plain function")
         shapes.append(np.shape(x))
         return real(x, n)  # type: ignore[misc]
 
@@ -527,6 +599,9 @@ def largest(values):
         ("@jax.jit\ndef largest(values):\n    n = len(values)\n"
          "    size = 1 << (n - 1).bit_length()\n"
          "    return masked_max(jnp.pad(values, (0, size - n)), n)", "pad outside"),
+        ("def largest(values):\n    n = len(values)\n    size = 1 << (n - 1).bit_length()\n"
+         "    return jax.jit(lambda x: masked_max(x, n))(np.pad(values, (0, size - n)))",
+         "inside of another"),
     ],
     afterthought="after this, all lengths up to 64 are compiled",
     hints=["the next power of two: 1 << (n - 1).bit_length()"])

@@ -13,6 +13,8 @@ from minijax.core.vmap import BatchTrace
 from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers, shown,
                                      wanting)
 
+from .ways import ending_within
+
 CHAPTER = "21_errors"
 
 
@@ -230,6 +232,9 @@ exercise(
     "smoothed", chapter=CHAPTER, grade=grade_smoothed, given=MOVING,
     solution="jax.jit(moving_average, static_argnums=1)",
     wrong=[
+        ("programs = {}\ndef smoothed(x, width):\n    if width not in programs:\n"
+         "        programs[width] = jax.jit(lambda x: moving_average(x, width))\n"
+         "    return programs[width](x)", "that `jit` has returned"),
         ("jax.jit(moving_average)", "still traced?"),
         ("moving_average", "`jit` has returned"),
         ("jax.jit(lambda x, width: jnp.convolve(x, jnp.ones(3) / 3, mode='same'))",
@@ -247,6 +252,8 @@ def grade_mean_where(mean_where: Any) -> None:
     for n in (1, 3, 6, 9):
         cases.append((random.normal(size=n).round(2).tolist(),
                       [True, *(random.random(n - 1) < 0.5).tolist()]))
+    cases.append(([[1.0, 2.0], [3.0, 5.0]], [[True, False], [True, True]]))
+    cases.append(([0.0, 2.0, 0.0, 4.0], [True, True, True, False]))
     for x, mask in cases:
         values, chosen = np.array(x), np.array(mask)
         inputs, expected = f"x = {x} and mask = {mask}", values[chosen].mean()
@@ -276,7 +283,11 @@ def mean_where(x, mask):
         ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0).mean()", "does the mask"),
         ("def mean_where(x, mask):\n    return (x * mask).sum() / mask.sum()", "0 times nan"),
         ("def mean_where(x, mask):\n    return x.mean()", "of all elements"),
+        ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0) @ mask / mask.sum()",
+         "x = [[1.0, 2.0], [3.0, 5.0]]"),
         ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0).sum()", "by their number"),
+        ("def mean_where(x, mask):\n    kept = jnp.where(mask, x, 0)\n"
+         "    return kept.sum() / jnp.count_nonzero(kept)", "x = [0.0, 2.0, 0.0, 4.0]"),
     ],
     afterthought="`jnp.mean(x, where=mask)` does it",
     hints=["True counts as 1 in a sum"])
@@ -450,8 +461,12 @@ def grade_halvings(halvings: Any) -> None:
     compiled = jax.jit(halvings)
     for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
         expected = n.bit_length() - 1
-        with wanting(f"n = {n}", expected, (TypeError, "the carry should keep its type: is it an "
-                     "integer after a round, too?")):
+        with wanting(f"n = {n}", expected, (
+                jax.errors.TracerBoolConversionError, "Python's `while` asks for a value: keep the "
+                "loop of `lax`"), (TypeError, "the carry should keep its type: is it an "
+                     "integer after a round, too?")), \
+             ending_within(8.0, f"for n = {n} the answer is {expected}, and yours does not end: "
+                           "does each round lead nearer to 1?"):
             result = compiled(np.int32(n))
         agree(f"n = {n}", result, expected,
               (isinstance(result, tuple), "give the number of steps, not the whole state"),
@@ -504,6 +519,10 @@ def halvings(n):
          "s[1] + 1), (n, 0))[1]", "stay with integers"),
         ("lambda n: lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] // 2, s[1] + 1), "
          "(n, 0))[1]", "three steps"),
+        ("def halvings(n):\n    steps = 0\n    while n > 1:\n"
+         "        n, steps = n // 2, steps + 1\n    return steps", "the loop of `lax`"),
+        ("def halvings(n):\n    return lax.while_loop(lambda s: s[0] > 1, "
+         "lambda s: ((s[0] + 1) // 2 + 1, s[1] + 1), (n, 0))[1]", "does not end"),
     ],
     hints=["the message names the two types; which operation made a float of an integer?"])
 
@@ -535,6 +554,10 @@ def grade_distances(distances: Any) -> None:
                "each pair"),
               (near(result, expected**2), "the distance is the root of that"),
               "compare each point with each centre")
+    points = np.array([[3000.0, 1.0], [3000.0, 1.5]], np.float32)
+    expected = np.array([[0.0, 0.5], [0.5, 0.0]])
+    agree(f"points = centres = {points.tolist()}", distances(jnp.array(points), jnp.array(points)),
+          expected, "of large squares, the difference keeps few digits: let `between` subtract")
     expect(maps(distances, jnp.ones((3, 2)), jnp.ones((2, 2))), "the table is right, and this time "
            "`vmap` should make it")
 
@@ -566,5 +589,8 @@ def distances(points, centres):
          "    return ((points[:, None] - centres) ** 2).sum(-1)", "the root"),
         ("def distances(points, centres):\n"
          "    return jnp.sqrt(((points[:, None] - centres) ** 2).sum(-1))", "`vmap` should make"),
+        ("def distances(points, centres):\n    square = lambda x: jax.vmap(jnp.dot)(x, x)\n"
+         "    return jnp.sqrt(square(points)[:, None] + square(centres) - 2 * points @ centres.T)",
+         "keeps few digits"),
     ],
     hints=["write first what compares one point with all centres"])

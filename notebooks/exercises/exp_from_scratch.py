@@ -135,6 +135,10 @@ def grade_float_of_bits(float_of_bits: Callable) -> None:
                 result == expected and np.signbit(result) == np.signbit(expected))
             expect(same, f"for bits = {bits:#010x} the answer is {expected!r}, and yours is "
                    f"{result!r}\n{hint}")
+    for bits in (0x7f800001, 0xff812345, 0x7fbfffff):
+        result = float_of_bits(bits)
+        expect(np.isnan(result), f"for bits = {bits:#010x} the answer is nan, and yours is "
+               f"{result!r}\nwhere the exponent's bits are all 1, any fraction but 0 is a nan")
     ready = words_of(float_of_bits.__code__) & {
         "view", "unpack", "unpack_from", "frombuffer", "from_buffer", "from_buffer_copy", "cast"}
     expect(not ready, f"the numbers are right, and `{', '.join(ready)}` reads the bits: do it by "
@@ -153,6 +157,14 @@ def float_of_bits(bits):
     return sign * (1 + fraction) * 2.0**(exponent - 127)
 """
 
+_BITS_NAN = """
+def float_of_bits(bits):
+    sign, exponent, fraction = (-1.0) ** (bits >> 31), bits >> 23 & 255, bits & 0x7fffff
+    if exponent == 255:
+        return sign * math.inf if fraction < 1 << 22 else math.nan
+    return sign * (fraction + (exponent > 0) * 2**23) * 2.0 ** (max(exponent, 1) - 150)
+"""
+
 exercise(
     "float_of_bits", chapter=CHAPTER, grade=grade_float_of_bits, given=GIVEN, solution=_BITS,
     wrong=[
@@ -169,6 +181,7 @@ exercise(
          "by arithmetic alone"),
         ("import struct\ndef float_of_bits(bits):\n"
          "    return struct.unpack('<f', struct.pack('<I', bits))[0]", "by arithmetic alone"),
+        (_BITS_NAN, "is a nan"),
     ],
     afterthought="numbers without a leading 1 are called subnormal; they fill the gap around 0",
     hints=["`bits >> 23 & 255` is the exponent's byte", "three cases: the byte is 0, 255, or "
@@ -282,6 +295,8 @@ def grade_alternations(alternations: Callable) -> None:
     cases["cos(9x) where the last wave is higher"] = np.cos(9 * x) * (1 + (x > 0.5)), 1
     cases["minus a millionth of a Chebyshev polynomial"] = -1e-6 * np.cos(4 * np.arccos(x)), 5
     cases["x * (1 - x)"] = x * (1 - x), 1
+    cases["a thousandth of that wave"] = 1e-3 * np.cos(9 * x) * (1 + (x > 0.5)), 1
+    cases["a thousand times a Chebyshev polynomial"] = 1e3 * np.cos(3 * np.arccos(x)) * 1.004**x, 4
     for name, (errors, expected) in cases.items():
         inputs = f"errors = {name}, from -1 to 1,"
         with wanting(inputs, expected):
@@ -293,7 +308,8 @@ def grade_alternations(alternations: Callable) -> None:
               (result == np.count_nonzero(np.diff(np.sign(errors))) + 1, "small ones do not count: "
                "only where the error is at its largest, or within 1 % of it"),
               (result == np.count_nonzero(big), "neighbours of one sign belong to one extreme"),
-              "the largest should be taken by its size, without the sign", tolerance=0)
+              "all count that are within 1 % of the largest size, without the sign; and the first "
+              "and the last point of the grid may be extremes, too", tolerance=0)
 
 
 exercise(
@@ -313,7 +329,14 @@ def alternations(errors):
          "    signs = np.sign(errors[size >= 0.99 * size.max()])\n"
          "    return np.count_nonzero(np.diff(signs))", "one change"),
         ("def alternations(errors):\n    signs = np.sign(errors[errors >= 0.99 * errors.max()])\n"
-         "    return 1 + np.count_nonzero(np.diff(signs))", "without the sign"),
+         "    return 1 + np.count_nonzero(np.diff(signs))", "without the "),
+        ("def alternations(errors):\n    size = np.abs(errors)\n"
+         "    signs = np.sign(errors[size >= size.max() - 0.01])\n"
+         "    return 1 + np.count_nonzero(np.diff(signs))", "small ones do not"),
+        ("def alternations(errors):\n    size = np.abs(errors)\n    signs = [\n"
+         "        np.sign(errors[k]) for k in range(1, len(size) - 1)\n"
+         "        if size[k - 1] <= size[k] >= size[k + 1] and size[k] >= 0.99 * size.max()]\n"
+         "    return 1 + np.count_nonzero(np.diff(signs))", "may be extremes"),
     ],
     hints=["keep the places where the error is large; then look at the signs there, in order"])
 
@@ -372,7 +395,8 @@ exercise(
 def grade_exp2(exp2: Callable) -> None:
     whole = np.arange(-20, 20).astype(np.float32)
     small = np.linspace(-1, 1, 20_001).astype(np.float32)
-    large = np.linspace(-126, 127.9, 40_001).astype(np.float32)
+    large = np.linspace(-100, 88, 40_001).astype(np.float32)
+    larger = np.append(np.linspace(-126, -100, 9001), np.linspace(88, 127.9, 9001)).astype("f")
     ends = np.array([128.0, 200.0, 1e30, np.inf, -150.5, -1e30, -np.inf, -140, 127.99], np.float32)
 
     with np.errstate(all="ignore"):
@@ -380,6 +404,8 @@ def grade_exp2(exp2: Callable) -> None:
                          "to log(2) / 2"),
                         (large, "x * log 2 is rounded, and of a large number much is rounded away: "
                          "find k and r before you multiply"),
+                        (larger, "from -126 to 128, 2**x is a normal number: which x do you let "
+                         "through?"),
                         (whole, "of a whole number the result is a power of two, exactly")):
             exact_enough(exp2, x.view(OfExp2), np.exp2(x.astype(float)), 1.5, hint)
         exact_enough(exp2, ends, np.exp2(ends.astype(float)), 1.5,
@@ -409,6 +435,7 @@ exercise(
         ("def exp2(x):\n    return 2.0 ** x.astype(np.float64)", "which does it all"),
         ("def exp2(x):\n    return np.exp2(x)", "which does it all"),
         ("def exp2(x):\n    return np.asarray(x, np.float64) + 1", "64 bits wide"),
+        (_EXP2.replace("-151, 129", "-104, 90"), "do you let through"),
     ],
     afterthought="x - k is exact, so no second piece of log 2 is needed",
     hints=["2**x is 2**k times 2**(x - k), and x - k is exact"])
@@ -423,8 +450,8 @@ def grade_log(log: Callable) -> None:
     usual = np.exp(random.uniform(-87, 88, 40_000)).astype(np.float32)
     with np.errstate(all="ignore"):
         for x, hint in (
-                (near, "near 1 the result is small, and e log 2 must not cancel against it: e is 0 "
-                 "from √½ to √2"),
+                (near, "near 1 it is f - f²/2 + f³ p(f) alone: e is 0 from √½ to √2, so that no "
+                 "e log 2 must cancel"),
                 (usual, "is it log(1 + f) + e log 2, with the f and e of `parts`?")):
             exact_enough(log, x.view(OfLog), np.log(x.astype(float)), 1.5, hint)
         rims = [(np.inf, np.inf, "infinity has no parts: choose, at the end, with np.where"),
@@ -458,9 +485,9 @@ def log(x):
 exercise(
     "log", chapter=CHAPTER, grade=grade_log, given=LOG_GIVEN, solution=_LOG,
     wrong=[
-        (_LOG.replace("f * f * f * ", ""), "near 1 the result"),
+        (_LOG.replace("f * f * f * ", ""), "near 1 it is f"),
         (_LOG.replace("f, e = parts(x)", "m, e = np.frexp(x)\n    f, e = 2 * m - 1, "
-                      "np.float32(e) - 1"), "must not cancel"),
+                      "np.float32(e) - 1"), "must cancel"),
         (_LOG.replace("    y = np.where(x < np.inf, y, x)\n", ""), "has no parts"),
         (_LOG.replace("np.float32(-np.inf)", "np.float32(np.nan)"), "the logarithm of 0"),
         (_LOG.replace("fma(e, HIGH, ", "("), "with the f and e"),
@@ -518,13 +545,18 @@ def grade_few_digits(few_digits: Callable) -> None:
         digits, result, rest = answer
         expect(isinstance(digits, int) and 0 <= digits < 2**96, f"for x = {x!r} an integer of 96 "
                f"digits is expected, and yours is {digits!r}")
+        counting = DIGITS >> PLACES - (math.frexp(x)[1] - 24 + 94) & 2**96 - 1
         expect(result == n, f"for x = {x!r} n is {n}, and yours is {result}\n" + (
             "n counts to 3, and then begins again" if result % 4 == n else
+            "your digits are right: n is the nearest whole number, above or below" if digits ==
+            counting else
             "which digit of 2/π is the first that does not just add whole turns? It is number "
             "p - 1"))
-        expect(abs(rest - part) <= 1e-7 * abs(part) + 1e-20, f"for x = {x!r} the part is {part!r}, "
-               f"and yours is {rest!r}\n" + (
+        expect(abs(rest - part) <= 1e-14 * abs(part) + 1e-20, f"for x = {x!r} the part is "
+               f"{part!r}, and yours is {rest!r}\n" + (
                    "take the nearest n: the part lies between -½ and ½" if abs(rest) > 0.5 else
+                   "the first digits are right, and the others were lost before the last division, "
+                   "in a float or by a shift" if abs(rest - part) <= 1e-6 else
                    "where in the product does the point stand? The 96 digits end at number p + 94"))
 
 
@@ -547,6 +579,10 @@ exercise(
         (_FEW.replace(" & (2**96 - 1)", ""), "of 96 digits"),
         (_FEW.replace("n = (product + 2**93) >> 94", "n = product >> 94"), "n is"),
         (_FEW.replace("/ 2**94", "/ 2**96"), "does the point stand"),
+        (_FEW.replace("n = (product + 2**93) >> 94", "turns = product / 2**94\n"
+                      "    n = round(turns)").replace("(product - (n << 94)) / 2**94",
+                                                      "turns - n"), "before the last"),
+        (_FEW.replace("(product + 2**93) >> 94", "product >> 94"), "your digits are right"),
     ],
     afterthought="the product of 24 and 96 digits is four multiplications of 32 bits",
     hints=["digit number i of 2/π counts 2**-i; times x = m 2**p that is m 2**(p - i) quarter "
@@ -589,6 +625,17 @@ def grade_only_where(only_where: Callable) -> None:
         expect(count == test.sum(), f"for {inputs} the rare function should see "
                f"{test.sum()} numbers, and yours showed it {count}: pick them out first, with "
                "x[test]")
+    for x, why in ((np.array([1.0, -100.0, 100.0, -3.0]), "the test is one of x, and not of what "
+                    "`usual` gave"),
+                   (np.array([[1.0, 100.0], [400.0, 3.0], [60.0, 5.0]]), "an array may have "
+                    "several axes: x[test] has those that ask, and y[test] = … puts them back"),
+                   (np.array([1, 100, 3]), "the results of `usual` are no integers: they need an "
+                    "array of their own dtype")):
+        inputs, expected = f"usual = -x / 2, rare = 3x, test = x > 50 and x = {shown(x)}", np.where(
+            x > 50, 3 * x, -x / 2)
+        with wanting(inputs, expected, why):
+            agree(inputs, only_where(lambda x: x > 50, lambda x: 3 * x, lambda x: -x / 2)(x),
+                  expected, why)
     x = np.array([1.0, 100.0], np.float32)
     only_where(lambda x: x > 50, np.negative, lambda x: x)(x)
     expect((x == [1, 100]).all(), f"for usual = x, rare = -x and x = [1, 100], x should stay as it "
@@ -616,6 +663,12 @@ exercise(
         (_ONLY.replace("if asks.any():", "if asks.all():"), "places that they came from"),
         (_ONLY.replace("y[asks] = rare(x[asks])", "y = np.where(asks, rare(x), y)"),
          "pick them out first"),
+        (_ONLY.replace("        asks = test(x)\n        y = np.array(usual(x))",
+                       "        y = np.array(usual(x))\n        asks = test(y)"), "one of x"),
+        (_ONLY.replace("if asks.any():", "for k in np.flatnonzero(asks):")
+         .replace("y[asks] = rare(x[asks])", "y[k] = rare(x[k])"), "several axes"),
+        (_ONLY.replace("np.array(usual(x))", "np.empty_like(x)\n        y[...] = usual(x)"),
+         "their own dtype"),
     ],
     hints=["`x[test]` with an array of booleans picks elements out; `y[test] = …` puts them "
            "back"])

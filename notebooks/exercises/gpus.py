@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import inspect
 import numpy as np
 
-from minijax.notebook.checks import agree, chosen, exercise, expect, wanting
+from minijax.notebook.checks import agree, chosen, exercise, expect, instead_of, wanting
 
 CHAPTER = "27_the_same_loops_on_a_gpu"
 
@@ -15,7 +16,9 @@ CHAPTER = "27_the_same_loops_on_a_gpu"
 # -- idle ------------------------------------------------------------------------------------------
 
 def grade_idle(idle: Callable) -> None:
-    for n, threads in ((1000, 64), (128, 64), (1, 64), (65, 64), (999, 256), (7, 32)):
+    many = [(n, threads) for threads in (32, 96, 224, 1024) for n in range(1, 400)]
+    for n, threads in ((1000, 64), (128, 64), (1, 64), (65, 64), (999, 256), (7, 32), *many,
+                       (10**18 + 1, 64)):
         expected, inputs = -n % threads, f"n = {n} and threads = {threads}"
         with wanting(inputs, expected):
             result = idle(n, threads)
@@ -24,6 +27,7 @@ def grade_idle(idle: Callable) -> None:
                                                   "round"),
               (expected == 0 and result == threads, "no block is launched for nothing"),
               (result == n // threads, "that is a number of blocks"),
+              (abs(result - expected) < 2, "a quotient is rounded: compute with whole numbers"),
               "how many threads are there in all the blocks?", tolerance=0)
 
 
@@ -34,7 +38,9 @@ exercise("idle", chapter=CHAPTER, grade=grade_idle,
          wrong=[(_IDLE.format("n % threads"), "have a round"),
                 (_IDLE.format("threads - n % threads"), "for nothing"),
                 (_IDLE.format("n // threads"), "number of blocks"),
-                (_IDLE.format("threads - n"), "in all the blocks")])
+                (_IDLE.format("threads - n"), "in all the blocks"),
+                (_IDLE.format("int((-(-n // threads) - n / threads) * threads)"),
+                 "with whole numbers")])
 
 
 # -- racing_lines ----------------------------------------------------------------------------------
@@ -128,10 +134,12 @@ def grade_turned(turned: Callable) -> None:
     inputs, real = f"four blocks of {mini.TEAM}", mini.Memory
     mini.Memory = Noting
     try:
-        with wanting(inputs, "each turned around", (TypeError, "a kernel ends with a `yield`, so "
-                     "that it is a generator"),
+        with wanting(inputs, "each turned around", *[(TypeError, "a kernel ends with a `yield`, so "
+                     "that it is a generator")] * (not inspect.isgeneratorfunction(turned)),
                      (mini.Refused, "which threads must have finished before?"), what="what is "
-                                                                                      "expected"):
+                                                                                      "expected"), \
+             instead_of(mini.Refused, "for y[", f"for {inputs} two threads store to one place of "
+                        "y: which number has a thread among those of all blocks?"):
             mini.launch(turned, 4, x=x, y=y)
     finally:
         mini.Memory = real
@@ -162,7 +170,10 @@ def turned(block, thread, shared, x, y):
 
 exercise("turned", chapter=CHAPTER, grade=grade_turned, given=_MINI,
          solution=_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[63 - thread]"),
-         wrong=[(_TURNED.format("shared[thread] = x[i]", "pass", "y[i] = shared[63 - thread]"),
+         wrong=[(_TURNED.format("shared[thread] = x[thread]", "yield",
+                                "y[thread] = shared[63 - thread]"),
+                 "of all blocks"),
+                (_TURNED.format("shared[thread] = x[i]", "pass", "y[i] = shared[63 - thread]"),
                  "have finished before"),
                 (_TURNED.format("pass", "pass", "y[block * 64 + 63 - thread] = x[i]"),
                  "in shared memory"),
@@ -193,7 +204,8 @@ def grade_butterfly(butterfly: Callable) -> None:
                              -8, 8, 32)).tolist())]:
         expected = _butterfly(values)
         with wanting(what, expected[:3]):
-            result = butterfly(list(values))
+            given = list(values)
+            result = butterfly(given)
         expect(result is not None and np.shape(result) == (32,), f"for {what} 32 numbers are "
                f"expected, and yours {'is None: return them' if result is None else 'are not'}")
         result = list(map(float, result))
@@ -202,8 +214,12 @@ def grade_butterfly(butterfly: Callable) -> None:
             agree(f"{what} and thread {k}", result[k], expected[k],
                   (not summed or not np.isclose(result[k], expected[k]), "in a round each adds "
                    "what its partner had *before* that round"),
+                  (abs(result[k] - expected[k]) > 1e-12 * sum(map(abs, values)), "the sum is right "
+                   "to some digits: with how many bits is it added up?"),
                   "the sum is right, but the last digits are not: in which order is it added up?",
                   what="the number", tolerance=0)
+        expect(given == values, f"for {what} the list that was handed in has changed after the "
+               "call: the threads need one of their own")
 
 
 _FLY = """
@@ -216,7 +232,12 @@ def butterfly(values):
 exercise("butterfly", chapter=CHAPTER, grade=grade_butterfly,
          solution=_FLY.format("1, 2, 4, 8, 16",
                               "values = [values[k] + values[k ^ bit] for k in range(32)]"),
-         wrong=[(_FLY.format("1, 2, 4, 8, 16", "for k in range(32):\n            "
+         wrong=[(_FLY.format("1, 2, 4, 8, 16", "values[:] = [values[k] + values[k ^ bit] "
+                             "for k in range(32)]"), "has changed after"),
+                ("def butterfly(values):\n    v = np.array(values, np.float32)\n"
+                 "    for bit in (1, 2, 4, 8, 16):\n        v = v + v[np.arange(32) ^ bit]\n"
+                 "    return v", "how many bits"),
+                (_FLY.format("1, 2, 4, 8, 16", "for k in range(32):\n            "
                              "values[k] = values[k] + values[k ^ bit]"), "*before* that round"),
                 (_FLY.format("1, 2, 3, 4, 5",
                              "values = [values[k] + values[k ^ bit] for k in range(32)]"),
@@ -282,16 +303,20 @@ def _resident(threads: int, registers: int, shared: int) -> int:
 
 
 def grade_resident(resident: Callable) -> None:
+    rng = np.random.default_rng(0)
+    some = zip(rng.integers(1, 33, 200) * 32, rng.integers(16, 256, 200),
+               rng.integers(0, 100, 200) * 1536, strict=True)
     for threads, registers, shared in (
             (256, 32, 0), (256, 64, 0), (256, 40, 0), (256, 16, 44 << 10), (32, 16, 0),
             (1024, 32, 1 << 10), (96, 32, 0), (256, 255, 0), (128, 24, 8 << 10),
-            (128, 24, 10 << 10)):
+            (128, 24, 10 << 10), *(tuple(map(int, one)) for one in some)):
         expected = _resident(threads, registers, shared)
         inputs = f"{threads} threads, {registers} registers each, {shared} bytes"
         with wanting(inputs, expected):
             result = resident(threads, registers, shared)
         agree(inputs, result, expected,
               (expected == 32, "there are places for 32 blocks"),
+              (expected == 0, "not even one block fits"),
               (result == min(2048 // threads, 65536 // registers,
                              164 * 1024 // (shared + 1024), 32),
                "each *thread* uses that many registers"),
@@ -316,5 +341,12 @@ exercise("resident", chapter=CHAPTER, grade=grade_resident, solution=_FIT.format
                 (_FIT.format(", ".join(_ALL).replace("(shared + 1024)", "max(shared, 1)")),
                  "1 kB more"),
                 (_FIT.format(", ".join(_ALL).replace(" // (shared", " / (shared")),
-                 "used up first")],
+                 "used up first"),
+                (_FIT.format(", ".join(_ALL)).replace("min(", "max(1, min(") + ")",
+                 "not even one"),
+                (_FIT.format(", ".join(_ALL).replace("164 * 1024", "164000")
+                             .replace("1024)", "1000)")), "used up first"),
+                (_FIT.format(", ".join(_ALL).replace("65536 // (threads * registers)",
+                                                     "round(65536 / (threads * registers))")),
+                 "not even one")],
          hints=["four limits, of which the smallest counts"])

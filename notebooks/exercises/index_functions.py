@@ -21,7 +21,7 @@ def _library() -> Any:
 # -- rolled ----------------------------------------------------------------------------------------
 
 def grade_rolled(rolled: Callable) -> None:
-    for n, by in itertools.product((1, 2, 5), (0, 1, 2, -1, -3, 7)):
+    for n, by in itertools.product((1, 2, 5), (0, 1, 2, -1, -3, 7, 10**6 + 1, -10**6)):
         y = np.roll(np.arange(n), by)
         for i in range(n):
             inputs = f"i = {i}, n = {n}, by = {by}"
@@ -141,6 +141,13 @@ def grade_flip_p(flip: Any) -> None:
             [result] = names["program"](a)
         agree(inputs, result, np.flip(a, axis), "which element of the operand is element i?",
               what="the result of its text")
+    program = mini.make_jaxpr(lambda x: flip(mini.window(x, (1,), (3,)), along=0))(np.arange(5.0))
+    names = {"np": np}
+    exec(mini.Text(program, {}).text, names)
+    [result] = names["program"](np.arange(5.0))
+    agree("flip_p(mini.window(x, (1,), (3,)), along=0) and x = [0, 1, 2, 3, 4]", result, [3, 2, 1],
+          "a place is a number from 0 on, from which others are computed", what="the result of its "
+          "text")
 
 
 _FLIP = """
@@ -164,6 +171,7 @@ exercise(
            (_flip_text(index='("{} - {}", before[k], i)'), "the last place"),
            (_flip_text(index='f"{before[k] - 1} - {i}"'), "is a tuple"),
            (_flip_text(index="i"), "which element"),
+           (_flip_text(index='("-1 - {}", i)'), "a number from 0 on"),
            (_flip_text(name="flipped"), "for the compiler")],
     hints=["`window_p` and its line are the nearest model"])
 

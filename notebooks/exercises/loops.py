@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 import re
@@ -30,7 +31,7 @@ def _library() -> Any:
 
 # -- position --------------------------------------------------------------------------------------
 
-_SHAPES = [(5,), (2, 3), (3, 2), (2, 3, 4), (4, 1, 2), ()]
+_SHAPES = [(5,), (2, 3), (3, 2), (2, 3, 4), (4, 1, 2), (2, 3, 1, 2), (2, 1, 3, 2, 2), ()]
 
 
 def grade_position(position: Callable) -> None:
@@ -66,7 +67,8 @@ exercise("position", chapter=CHAPTER, grade=grade_position, solution=_position_t
          wrong=[(_position_text(pairs="zip(at[::-1], shape[::-1])"), "runs fastest"),
                 (_position_text(step="(found + i) * n"), "the position"),
                 (_position_text(step="found + i * n"), "the position"),
-                (_position_text(start="1"), "the position")])
+                (_position_text(start="1"), "the position"),
+                (_position_text(pairs="zip(at[-3:], shape[-3:])"), "the position")])
 
 
 # -- distance --------------------------------------------------------------------------------------
@@ -121,6 +123,7 @@ def grade_largest_p(largest: Any) -> None:
     mini = _library()
     expect(isinstance(largest, mini.Primitive), "`largest_p` is a `Primitive`")
     cases = [(np.array([3.0, -1.0, 2.0]), (0,)), (np.array([-3.0, -1.0]), (0,)),
+             (np.array([-1e305, -1e307]), (0,)), (np.array([-np.inf, -np.inf]), (0,)),
              *((np.array([[1.0, 5.0], [7.0, -2.0]]), (k,)) for k in (0, 1)),
              (-np.arange(1.0, 41.0).reshape(2, 20), (0, 1))]
     for x, axes in cases:
@@ -159,6 +162,7 @@ exercise(
     "largest_p", chapter=CHAPTER, grade=grade_largest_p, given="%mini begin 24",
     solution=_max_text(),
     wrong=[(_max_text(start='"0"'), "what does it start from"),
+           (_max_text(start='"-1e300"'), "what does it start from"),
            (_max_text(impl="lambda x, axes: np.max(x, axis=axes)"), "gives a list"),
            (_max_text(impl="lambda x, axes: [np.max(x)]"), "does it"),
            (_max_text(step="max({0}, 0)"), "what does"),
@@ -181,8 +185,8 @@ def _lane_sums(x: np.ndarray, lanes: int) -> float:
 
 
 def grade_lane_sums(lane_sums: Callable) -> None:
-    for lanes, n in itertools.product((1, 2, 4, 8), (0, 1, 3, 8, 21, 40)):
-        x = np.random.default_rng(n).normal(size=n) * 10.0 ** np.arange(n)
+    for lanes, n, base in itertools.product((1, 2, 4, 8), (0, 1, 3, 8, 21, 40, 47, 63), (10, 1)):
+        x = np.random.default_rng(n).normal(size=n) * float(base) ** np.arange(n)
         inputs, expected = f"{lanes} lanes and {n} numbers", _lane_sums(x, lanes)
         with wanting(inputs, expected,
                      (IndexError, "those that do not fill a round go to the first")):
@@ -190,7 +194,7 @@ def grade_lane_sums(lane_sums: Callable) -> None:
         expect(result is not None, f"for {inputs} the sum is {expected!r}, and yours is None: "
                "return it")
         hint = "in another order the last digits differ: follow the order of the text"
-        if n < lanes or abs(result - expected) > 1e-9 * abs(expected):
+        if abs(result - expected) > 1e-6 * np.abs(x).sum():
             hint = "some numbers are missing, or there are too many: think of the end"
         expect(float(result) == expected, f"for {inputs} the sum is {expected!r}, and yours is "
                f"{float(result)!r}\n{hint}")
@@ -217,14 +221,18 @@ def _lane_text(lane: str = "k % lanes", last: str = "0", pairs: str = "parts[::2
 
 exercise(
     "lane_sums", chapter=CHAPTER, grade=grade_lane_sums, solution=_lane_text(),
-    wrong=[("def lane_sums(x, lanes):\n    return float(np.sum(x))", "the last digits"),
+    wrong=[(_lane_text().replace("range(whole, len(x))",
+                                 "range(len(x) - 1, whole - 1, -1)"), "the last digits"),
+           ("def lane_sums(x, lanes):\n    return float(np.sum(x))", "the last digits"),
            (_lane_text(last="k % lanes"), "the last digits"),
            (_lane_text(pairs="parts[:len(parts) // 2], parts[len(parts) // 2:]"),
             "the last digits"),
            (_lane_text(result="None"), "yours is None"),
            ("def lane_sums(x, lanes):\n    return sum(float(sum(x[k:len(x) // lanes * lanes:lanes]"
             ")) for k in range(lanes))", "think of the end"),
-           (_lane_text(lane="k // (whole // lanes)"), "the last digits")])
+           (_lane_text(lane="k // (whole // lanes)"), "the last digits"),
+           (_lane_text().replace("    for k in range(whole, len(x)):\n        parts[0] += x[k]\n",
+                                 "    parts[0] += sum(x[whole:])\n"), "the last digits")])
 
 
 # -- in_registers ----------------------------------------------------------------------------------
@@ -279,6 +287,8 @@ def grade_spread_text(text: Any) -> None:
            f"{reads}: "
            "give it a name")
     expect(made == 1, f"one array is made, the result, and your text uses `np.` {made} times")
+    expect(_reads_single_elements(text), "`x[i]` is a whole row: read one element after the other, "
+           "as `x[i, j]`")
     x = np.random.default_rng(0).normal(size=(40, 30)) - 10.0
     expected = x.max(1) - x.min(1)
     names: dict[str, Any] = {"np": np, "math": math}
@@ -292,14 +302,31 @@ def grade_spread_text(text: Any) -> None:
             expect(False, f"for {inputs}, run by {how}, the first differences are "
                    f"{shown(expected[:2])}, and yours "
                    + trouble(error).removeprefix("your answer "))
-        expect(np.shape(result) == (40,), f"for {inputs} a vector of 40 is expected, and yours is "
-               f"{result!r}")
+        expect(np.shape(result) == (40,), f"for {inputs} a vector of 40 is expected, and yours "
+               f"has the shape {np.shape(result)}")
         agree(f"{inputs}, whose first two rows are looked at,",
               np.asarray(result)[:2], expected[:2],
               "what do the largest and the smallest start from, in each row?",
               what="the differences")
         agree(inputs, result, expected,
               "what do the largest and the smallest start from, in each row?")
+        for case, y in (("rows that ascend", np.sort(x)), ("rows that descend", -np.sort(-x)),
+                        ("rows of equal numbers", np.tile(x[:, :1], 30)),
+                        ("numbers up to 1e12", 1e12 * x), ("numbers down to -1e12", -1e12 * x)):
+            agree(f"{case}, the first two of 40,", np.asarray(run(y))[:2],
+                  (y.max(1) - y.min(1))[:2],
+                  ("1e12" in case, "what do the largest and the smallest start from, in each row?"),
+                  "an element may be the largest and the smallest so far", what="the differences")
+
+
+def _reads_single_elements(text: str) -> bool:
+    """Whether each index of `x` in a text is that of one element."""
+    tree = ast.parse(text)
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Subscript)]
+    whole = {n.value for n in nodes}
+    return all(n in whole or isinstance(n.slice, ast.Tuple) and not any(
+        isinstance(k, ast.Slice) for k in n.slice.elts)
+        for n in nodes if isinstance(n.value, ast.Name) and n.value.id == "x")
 
 
 _SPREAD = '''
@@ -334,6 +361,14 @@ exercise(
            (_spread_text(result="low - high"), "the differences"),
            ('spread_text = """\ndef program(x):\n    return x[:].max(1) - x.min(1)\n"""',
             "uses `np.` 0 times"),
+           (_spread_text(start="low, high = 1e6, -1e6"), "start from"),
+           (_spread_text().replace("low, high = min(low, e), max(high, e)",
+                                   "if e > high:\n                high = e\n"
+                                   "            elif e < low:\n                low = e"),
+            "and the smallest so far"),
+           ('spread_text = """\ndef program(x):\n    out = np.empty(40)\n'
+            '    for i in range(40):\n        row = x[i]\n'
+            '        out[i] = row.max() - row.min()\n    return out\n"""', "is a whole row"),
            ("spread_text = 3", "a string")],
     right=[_spread_text(start="low, high = np.inf, -np.inf"),
            _spread_text().replace("np.empty(40)", "np.empty(40, np.float64)")],
@@ -362,7 +397,8 @@ def grade_in_pairs(in_pairs: Callable) -> None:
     agree("200 rows of random numbers", result, expected, "each row begins with two zeros",
           what="the result")
     same = int((result == expected).sum())
-    hint = "`plus` allows any order, and the order of the loop is expected"
+    hint = ("each sum takes every second term, in the order of the loop; `plus` would allow any "
+            "order")
     if np.array_equal(result, _in_pairs(a, np.float64)):
         hint = "the sums have 64 bits: what type has the number from which they start?"
     elif np.array_equal(result, np.add.accumulate(

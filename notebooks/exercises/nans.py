@@ -69,7 +69,8 @@ def grade_same_values(same_values: Callable) -> None:
     compiled = jax.jit(same_values)
     near_one = [1.0, np.float32(1.0) + np.float32(1e-6)]
     for a, b in [([1.0, 2.0], [1.0, 2.0]), ([1.0, np.nan], [1.0, np.nan]), ([1.0, np.nan], [1, 2]),
-                 ([1.0, 1.0], near_one), *((a, b) for a in PAIRS for b in PAIRS)]:
+                 ([1.0, 1.0], near_one), ([0.0, 1.0], [-0.0, 1.0]), ([np.nan, 2.0], [-np.nan, 2.0]),
+                 *((a, b) for a in PAIRS for b in PAIRS)]:
         x, y = np.array(a, np.float32), np.array(b, np.float32)
         expected = np.array_equal(x, y, equal_nan=True)
         inputs = f"a = {x.tolist()} and b = {y.tolist()}"
@@ -79,6 +80,7 @@ def grade_same_values(same_values: Callable) -> None:
             out = numbers(compiled(x, y))
         agree(inputs, out, expected,
               (np.shape(out) != (), "one answer for the whole arrays is expected"),
+              (expected and 0.0 in a, "0.0 == -0.0, though their bits differ"),
               (expected, "a nan is not equal to itself: where do both have one?"),
               (b is near_one, "close is not equal"),
               (np.isnan(x).tolist() != np.isnan(y).tolist(), "a nan is the same as another nan, "
@@ -103,6 +105,8 @@ def same_values(a, b):
         ("def same_values(a, b):\n    return jnp.allclose(a, b, equal_nan=True)", "close is not"),
         ("def same_values(a, b):\n    return (a == b) | (jnp.isnan(a) & jnp.isnan(b))",
          "one answer for the whole"),
+        ("def same_values(a, b):\n    return jnp.all(a.view(jnp.int32) == b.view(jnp.int32))",
+         "their bits differ"),
         ("def same_values(a, b):\n    return a == b or jnp.isnan(a) and jnp.isnan(b)",
          "place by place it is"),
     ],
@@ -128,6 +132,11 @@ def _growing(w: Any, i: Any) -> Any:
     return w * 1e30
 
 
+def _nan_then_infinity(w: Any, i: Any) -> Any:
+    made = jnp.log(-w)
+    return jnp.where(jnp.isnan(made), w, made) + 0.0 * jnp.minimum(w * 3e38 * 3e38, 1.0)
+
+
 # In words, the function, where it starts, the first step that makes a nan, and a hint
 STEPS: list[tuple[str, Callable, float, int | None, str]] = [
     ("w - sqrt(w)", _downhill, 3.5, 3, "steps are counted from 0; which one *makes* the nan?"),
@@ -139,7 +148,9 @@ STEPS: list[tuple[str, Callable, float, int | None, str]] = [
     ("w - where(log(w) > 0, 1, 0.5)", _hidden, 1.25, 2, "the nan was compared, and is not in w: do "
      "not look at w, let the check look at each operation"),
     ("w * 1e30", _growing, 1.0, None, "an infinity is a finding as well, and is not a nan: look at "
-     "the `kind` of what was found")]
+     "the `kind` of what was found"),
+    ("w, beside log(-w) and a number that is too large", _nan_then_infinity, 1.0, 0, "the nan is "
+     "found, and then something else: look at each finding")]
 
 
 def grade_first_bad_step(first_bad_step: Callable) -> None:
@@ -204,6 +215,10 @@ def first_bad_step(step, w, steps):
                    "            step(w, i)\n"
                    "        if any(found.kind == 'debug_nans' for found in findings):\n"
                    "            return i\n"), "begins with the first w"),
+        (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
+                   "            w = step(w, i)\n"
+                   "        if findings and findings[-1].kind == 'debug_nans':\n"
+                   "            return i\n"), "look at each finding"),
     ],
     hints=["a `with` around each step, and then look at the list",
            'the kind of a nan is "debug_nans"'])
@@ -328,6 +343,14 @@ def _of_vectors(w: Any, example: Any) -> Any:
     return jnp.sum(w["height"]) + jnp.linalg.norm(w["slope"] * example)
 
 
+def _steep_both_ways(w: Any, example: Any) -> Any:
+    return (jnp.sqrt(w["up"]) - jnp.sqrt(w["down"])) * example
+
+
+def _of_tables(w: Any, example: Any) -> Any:
+    return jnp.sum(jnp.sqrt((w["table"] * example - 1.0) ** 2))
+
+
 # In words, the loss of one example, weights, examples, and a hint
 LOSSES: list[tuple[str, Callable, Any, Any, str]] = [
     ("(slope x + height - y)²", _line, {"slope": 1.0, "height": 0.0},
@@ -343,7 +366,14 @@ LOSSES: list[tuple[str, Callable, Any, Any, str]] = [
     ("height[0] + height[1] + norm(slope x), for vectors", _of_vectors,
      {"slope": np.ones(2, np.float32), "height": np.ones(2, np.float32)},
      np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0], [1.0, 0.0]]), "a gradient may have several "
-     "numbers for each example: the first axis counts the examples")]
+     "numbers for each example: the first axis counts the examples"),
+    ("(sqrt(up) - sqrt(down)) x, with both 0", _steep_both_ways, {"up": 0.0, "down": 0.0},
+     np.array([1.0, 0.0, 2.0]), "infinity less infinity is nan: add nothing up, look at each "
+     "number"),
+    ("the sum of sqrt((table x - 1)²), for tables", _of_tables,
+     {"table": np.ones((2, 2), np.float32)},
+     np.array([[[1.0, 2.0], [3.0, 4.0]], [[2.0, 2.0], [3.0, 0.0]], [[0.0, 5.0], [5.0, 1.0]]]),
+     "one nan among all the numbers of a gradient is enough")]
 
 
 def grade_bad_examples(bad_examples: Callable) -> None:
@@ -362,6 +392,8 @@ def grade_bad_examples(bad_examples: Callable) -> None:
             expect(result is not None, "your function gave None: does each way through it end in "
                    "`return`?")
             listed = np.asarray(result).tolist()
+        expect(np.asarray(result).dtype.kind != "b", f"for {inputs} the answer is {expected}, and "
+               f"yours is {listed}\nthe indices of the bad ones are wanted")
         expect(listed == expected,
                f"for {inputs} the answer is {expected}, and yours is {listed}\n{hint}")
 
@@ -400,6 +432,23 @@ def bad_examples(loss, weights, batch):
          "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
          "    bad = sum(jnp.isnan(x).any(axis=1) for x in jax.tree.leaves(g))\n"
          "    return np.flatnonzero(bad).tolist()", "one number for each example"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    bad = [jnp.isnan(x).reshape(len(x), -1).all(1) for x in jax.tree.leaves(g)]\n"
+         "    return np.flatnonzero(np.any(bad, axis=0)).tolist()", "is enough"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    bad = [jnp.isnan(x).any(axis=-1) if x.ndim > 1 else jnp.isnan(x)\n"
+         "           for x in jax.tree.leaves(g)]\n"
+         "    return np.flatnonzero(np.any(bad, axis=0)).tolist()", "is enough"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    total = sum(x.reshape(len(x), -1).sum(axis=1) for x in jax.tree.leaves(g))\n"
+         "    return np.flatnonzero(jnp.isnan(total)).tolist()", "add nothing up"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    bad = [jnp.isnan(x).reshape(len(x), -1).any(1) for x in jax.tree.leaves(g)]\n"
+         "    return np.any(bad, axis=0)", "the indices of"),
     ],
     hints=["first the gradients of all examples, and then: which of them hold a nan?",
            "an example is bad if any array of its gradient has a nan anywhere"])
@@ -456,8 +505,8 @@ exercise(
 
 def grade_logmeanexp(logmeanexp: Callable) -> None:
     random = np.random.default_rng(0)
-    inputs = [[0, 1, 2], [1000, 1000, 1000], [-1000, -1000, -1000], [-500, 0, 600],
-             *random.integers(-800, 800, (4, 3)).tolist()]
+    inputs = [[0, 1, 2], [2, 0.5], [0, 1, 2, 1, -1], [3], [1000, 1000, 1000],
+             [-1000, -1000, -1000], [-500, 0, 600], *random.integers(-800, 800, (4, 3)).tolist()]
     for values in inputs:
         x = np.array(values, np.float32)
         expected = np.max(x) + np.log(np.mean(np.exp(x.astype(float) - np.max(x))))
@@ -468,7 +517,8 @@ def grade_logmeanexp(logmeanexp: Callable) -> None:
               (not finite and min(values) == max(values), "take something out of the exponentials "
                "before they are computed"),
               (not finite, "which of the numbers should be taken out?"),
-              (near(result, expected + np.log(3)), "it is a mean, and not a sum"),
+              (near(result, expected + np.log(len(x))) and len(x) > 1, "it is a mean, and not a "
+               "sum"),
               "the result lies between the least and the largest number", tolerance=1e-6)
         expect(not findings, f"for x = {values} the answer is right; it should be so without a nan "
                f"or an infinity on the way, and yours has {_told(findings)}")
@@ -489,6 +539,7 @@ def logmeanexp(x):
          "    return m + jnp.log(jnp.mean(jnp.exp(x - m)))", "which of the numbers"),
         ("def logmeanexp(x):\n    m = jnp.max(x)\n    return m + jnp.log(jnp.sum(jnp.exp(x - m)))",
          "not a sum"),
+        ("def logmeanexp(x):\n    return jax.nn.logsumexp(x) - np.log(3)", "x = [2, 0.5]"),
     ],
     hints=["exp(a + b) is exp(a) times exp(b)"])
 
@@ -559,6 +610,18 @@ def _times_numbers(x: Any) -> Any:
     return jnp.log(x * np.array([1.0, -1.0], np.float32))
 
 
+def _less(x: Any) -> Any:
+    return jnp.subtract(1.0, x)
+
+
+def _and_a_log(x: Any) -> Any:
+    return x + jnp.sum(lax.log_p.bind(np.array([-1.0, -2.0], np.float32)))
+
+
+def _log_times_0(x: Any) -> Any:
+    return jnp.log(x) * 0.0
+
+
 def _largest_log(x: Any) -> Any:
     return lax.top_k(jnp.log(x), 1)[0]
 
@@ -577,10 +640,14 @@ PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
     ("sin(2 x) / (x - x) + 1", _scaled, 0.0, "div", "the first one is expected, not the last"),
     ("sin(2 x) / (x - x) + 1", _scaled, np.nan, None, "if the argument is nan, nobody makes one: "
      "look at the operands as well"),
+    ("1 - x", _less, np.nan, None, "look at all operands of an operation, not at the first alone"),
+    ("log(x) * 0", _log_times_0, 0.0, "mul", "infinity is not nan; infinity times 0 is"),
     ("cos(sqrt(x))", _rooted, -1.0, "sqrt", "the root makes it, and the cosine passes it on"),
     ("cos(sqrt(x))", _rooted, 1.0, None, "if all is well, the answer is None"),
     ("log(x * numbers)", _times_numbers, [1.0, 1.0], "log", "a program has constants as well: its "
      "`jaxpr.constvars` are variables, and their values are in `consts`"),
+    ("x + log(-numbers), with numbers = 1, 2", _and_a_log, np.nan, "log", "an operation that does "
+     "not look at x makes one, even if x is nan"),
     ("top_k(log(x), 1)[0]", _largest_log, [1.0, 1.0], None, "an equation may have several outputs: "
      "every one of its outvars gets its value"),
     ("top_k(log(x), 1)[0]", _largest_log, [1.0, -1.0], "log", "look at all elements of an array"),
@@ -594,9 +661,26 @@ def grade_first_nan(first_nan: Callable) -> None:
         inputs = f"the program of {text} and x = {shown(x)}"
         with wanting(inputs, expected, hint):
             result = first_nan(jax.make_jaxpr(f)(x), x)
+        expect(result is None or isinstance(result, str), f"for {inputs} the answer is "
+               f"{expected!r}, a string or None, and yours is {result!r}, of type "
+               f"{type(result).__name__}")
+        if f is _times_numbers:  # whoever has read the constants is here
+            hint = "one of the two numbers is a nan, and the other is not: that is enough"
         expect(result == expected,
                f"for {inputs} the answer is {expected!r}, and yours is {result!r}\n{hint}")
 
+
+_FIRST_NAN = """
+def first_nan(program, *args):
+    values = dict(zip(program.jaxpr.constvars, program.consts))
+    values.update(zip(program.jaxpr.invars, args))
+    for eqn in program.eqns:
+        operands = [v.value if hasattr(v, 'value') else values[v] for v in eqn.invars]
+        outs = eqn.primitive.bind_list(*operands, **eqn.params)
+        if {}:
+            return {}
+        values.update(zip(eqn.outvars, outs))
+"""
 
 exercise(
     "first_nan", chapter=CHAPTER, grade=grade_first_nan,
@@ -654,6 +738,18 @@ def first_nan(program, *args):
          "        if nan[0] and not any(nan[1:]):\n"
          "            return eqn.primitive.name\n"
          "        values.update(zip(eqn.outvars, outs))", "the nan is in the second"),
+        *((_FIRST_NAN.format(f"any(bool({bad}) for x in outs) and not any(\n"
+                             f"                bool({bad}) for x in {operands})", out), words)
+          for bad, operands, out, words in (
+              ("jnp.isnan(x).any()", "operands[:1]", "eqn.primitive.name",
+               "not at the first alone"),
+              ("(~jnp.isfinite(x)).any()", "operands", "eqn.primitive.name", "is not nan"),
+              ("jnp.isnan(x).all()", "operands", "eqn.primitive.name", "that is enough"),
+              ("jnp.isnan(x).any()", "operands", "eqn.primitive", "a string or None"))),
+        ("def first_nan(program, *args):\n    if any(bool(jnp.isnan(x).any()) for x in args):\n"
+         "        return None\n"
+         + _FIRST_NAN.format("any(bool(jnp.isnan(x).any()) for x in outs)", "eqn.primitive.name")
+         .partition("args):\n")[2], "does not look at x"),
     ],
     hints=["a dict from variables to values, filled as the program runs",
            "jnp.isnan(x).any() of each output, and of each operand"])

@@ -137,7 +137,9 @@ def grade_with_momentum(with_momentum: Callable) -> None:
              lambda: [{"w": random.integers(-5, 6, 3) * 1.0}, (2.0, random.uniform(size=1))]]
     for make in nests:
         params, speed, gradient = make(), make(), make()
-        before = copy.deepcopy(params)
+        before = copy.deepcopy((params, speed, gradient))
+        faster = jax.tree.map(lambda v, g: 0.9 * v - 0.1 * g, speed, gradient)
+        old, moved = (jax.tree.map(lambda p, v: p + v, params, by) for by in (speed, faster))
         inputs = f"params = {params}, speed = {speed} and gradient = {gradient}"
         with wanting(inputs, "a pair of such nests", (
                 TypeError, "the three are nests: how is a function called on each of their leaves?"
@@ -145,11 +147,7 @@ def grade_with_momentum(with_momentum: Callable) -> None:
             result = with_momentum(params, speed, gradient)
         expect(isinstance(result, tuple | list) and len(result) == 2,
                f"a pair is wanted, of new parameters and new speed, and yours is {result}")
-        faster = jax.tree.map(lambda v, g: 0.9 * v - 0.1 * g, speed, gradient)
-        parts = {"the new speed": (result[1], faster),
-                 "the new parameters": (result[0], jax.tree.map(
-                     lambda p, v: p + v, params, faster))}
-        old = jax.tree.map(lambda p, v: p + v, params, speed)
+        parts = {"the new speed": (result[1], faster), "the new parameters": (result[0], moved)}
         for what, (mine, expected) in parts.items():
             expect(jax.tree.structure(mine) == jax.tree.structure(expected),
                    f"for {inputs} {what} should be a nest of the same form, and yours is {mine}")
@@ -158,7 +156,8 @@ def grade_with_momentum(with_momentum: Callable) -> None:
                       (what.endswith("parameters") and near(x, jax.tree.leaves(old)[k]),
                        "the parameters move by the new speed"),
                       "first the speed changes, and then the parameters by it", what=what)
-        expect(str(before) == str(params), "the parameters that were handed in have changed")
+        expect(str(before) == str((params, speed, gradient)), "the parameters, or the other nests "
+               "that were handed in, have changed")
 
 
 _MOMENTUM = """
@@ -176,7 +175,11 @@ exercise("with_momentum", chapter=CHAPTER, grade=grade_with_momentum,
                  "    speed = 0.9 * speed - 0.1 * gradient\n"
                  "    return params + speed, speed", "each of their leaves"),
                 (_MOMENTUM.format("", "0.9 * v - 0.1 * g", "speed").replace(", speed\n", "\n"),
-                 "a pair is wanted")],
+                 "a pair is wanted"),
+                ("def with_momentum(params, speed, gradient):\n    def change(p, v, g):\n"
+                 "        v *= 0.9\n        v -= 0.1 * g\n        p += v\n        return p\n"
+                 "    return jax.tree.map(change, params, speed, gradient), speed",
+                 "have changed")],
          right=[_MOMENTUM.format("", "0.9 * v - 0.1 * g", "speed").replace("jax.", "mini.")])
 
 
@@ -250,6 +253,8 @@ def _three_steps(parts: tuple[Callable, ...], x: np.ndarray, y: np.ndarray) -> l
         again = step(params, x[k:k + 50], y[k:k + 50])
         expect(float(again[0]) == float(result[0]), "one step made twice gives two losses: it "
                "remembers something")
+        expect(np.array_equal(_flat(again[1]), _flat(result[1])), "one step made twice leads to "
+               "other parameters: it remembers something")
         losses.append(float(result[0]))
         expect(jax.tree.structure(result[1]) == jax.tree.structure(params),
                "the new parameters are not of the form of the old ones")

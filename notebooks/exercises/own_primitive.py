@@ -13,7 +13,7 @@ from minijax import core
 from minijax.compiler.loops import Constant, For, walk
 from minijax.compiler.targets.emulator import Refused
 from minijax.notebook import laws
-from minijax.notebook.checks import agree, exercise, expect, instead_of, wanting
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near, wanting
 
 CHAPTER = "30_a_primitive_that_is_missing"
 
@@ -52,7 +52,8 @@ def grade_to_csr(to_csr: Callable) -> None:
     random = np.random.default_rng(30)
     matrices: list[np.ndarray] = [
         np.array([[0, 2, 0], [0, 0, 0], [3, 0, 4]], np.float32), np.eye(2)[:, ::-1],
-        np.zeros((2, 3)), *(_random_matrix(random, *random.integers(3, 7, 2)) for _ in range(4))]
+        np.zeros((2, 3)), np.array([[1e-30, 0.0], [0.0, -1e-13]]),
+        *(_random_matrix(random, *random.integers(3, 7, 2)) for _ in range(4))]
     for dense in matrices:
         inputs, expected = f"{dense.tolist()}", _csr(dense)
         with wanting(inputs, expected, (ValueError, "a row may be empty")):
@@ -87,6 +88,8 @@ exercise(
            (_to_csr_text(starts="np.concatenate([[0], stops])"), "row i begins"),
            (_to_csr_text(dtype="np.int64"), "int32, and yours has int64"),
            ("def to_csr(dense):\n    return dense[dense != 0]", "four arrays"),
+           (_to_csr_text(matrix="abs(dense) > 1e-9", counts="np.sum(abs(dense) > 1e-9, axis=1)"),
+            "[[1e-30, 0.0]"),
            (_to_csr_text(counts="np.sum(dense, axis=1)"), "row i")],
     right=["def to_csr(dense):\n    data, columns, starts, stops = [], [], [], []\n"
            "    for row in dense:\n        starts.append(len(data))\n"
@@ -198,13 +201,18 @@ def grade_row_loop(row_loop: Callable) -> None:
     _check_order(lowered._lowered.kernel, 8)
     [device] = jax.devices("emulator")
     with instead_of(Refused, "", "on the emulator it is refused: a result is read before anything "
-                    "is stored there, or two threads store at one place. Set a row to 0 first"):
+                    "is stored there (set a row to 0 first), or two threads store at one place "
+                    "(where the promise \"parallel\" is false)"):
         there = [jax.device_put(x, device) for x in args]
         results = {"on the emulator": jax.jit(p.bind)(*there)}
     results["on the CPU"] = lowered.compile()(*args)
     for where, result in results.items():
-        agree(f"a random matrix, {where},", result, dense @ args[-1], "what is in `out` at the "
-              "beginning is not defined: set a row to 0 first", what="the product")
+        empty = ~dense.any(axis=1)
+        agree(f"a random matrix, {where},", result, dense @ args[-1],
+              (not near(np.asarray(result)[empty], 0 * args[-1][:1]), "what is in `out` at the "
+               "beginning is not defined: set a row to 0 first"),
+              "each number of a row adds a multiple of the row of x with the number's column",
+              what="the product")
 
 
 def _check_order(kernel: Any, count: int) -> None:
@@ -239,7 +247,9 @@ def _row_loop_text(first: str = 'with b.loop(count, vectorize="parallel") as j:\
 exercise(
     "row_loop", chapter=CHAPTER, grade=grade_row_loop, solution=_row_loop_text(), given=BLOCK,
     wrong=[("row_loop = product_loop", "the innermost loop still"),
-           (_row_loop_text(first="pass"), "Set a row to 0 first"),
+           (_row_loop_text(first="pass"), "set a row to 0 first"),
+           (_row_loop_text().replace("place(b, columns, k), j", "place(b, columns, i), j"),
+            "with the number's column"),
            (_row_loop_text(total="term"), "the product is"),
            ("def row_loop(b, outs, operands):\n    [out], _ = outs, operands\n"
             "    with b.loop(out.shape[0]) as i, b.loop(out.shape[1]) as j:\n"
@@ -270,6 +280,11 @@ def grade_transposed(transposed: Callable) -> None:
                  tuple(part.astype(right.dtype) for part, right in zip(
                      expected, _csr(matrices[0].T), strict=True)),
                  data="a number that is 0 has its place as well: `data` may change later")
+    twice = (np.float32([1, 2, 4]), *map(np.int32, ([1, 1, 0], [0, 2], [2, 3])))
+    _check_parts("the numbers 1 and 2 at one place, and 4 below, left of them,",
+                 transposed(*twice, 2),
+                 (np.float32([4, 1, 2]), *map(np.int32, ([1, 0, 0], [0, 1], [1, 3]))),
+                 data="both numbers of a place are kept, in their order")
 
 
 _TRANSPOSED = """
@@ -301,6 +316,14 @@ exercise(
             "    return (dense[rows, columns], *(x.astype(np.int32) for x in (columns, "
             "stops - counts, stops)))", "has its place as well"),
            (_transposed_text(key="rows"), "sort them by"),
+           ("def transposed(data, columns, starts, stops, count):\n"
+            "    rows = np.repeat(np.arange(len(starts)), stops - starts)\n"
+            "    found = dict(zip(zip(columns, rows), data))\n    keys = sorted(found)\n"
+            "    counts = np.bincount([c for c, _ in keys], minlength=count)\n"
+            "    stops = np.cumsum(counts)\n"
+            "    return (np.array([found[k] for k in keys], data.dtype), *(np.array(x, np.int32)\n"
+            "            for x in ([r for _, r in keys], stops - counts, stops)))",
+            "both numbers of"),
            ("def transposed(data, columns, starts, stops, count):\n"
             "    return data, columns, stops, starts", "`data`")],
     hints=["`np.argsort(columns, kind='stable')` leaves equal columns in the order of the rows"])

@@ -84,8 +84,9 @@ def grade_power_rule(power_rule: Callable) -> None:
                   (low < 0 < high and y % 2 == 0, "0 is in the interval, and its power is 0"),
                   (low * high > 0 and near(result[0][0], 0.0), "0 is not in this interval, and so "
                    "its power need not be an end"),
-                  (y % 2 == 0, "an even power of negative numbers decreases"),
-                  "an odd power increases", what="the pair")
+                  (y % 2 == 0 and high <= 0, "an even power of negative numbers decreases"),
+                  (y % 2 == 1, "an odd power increases"),
+                  "the ends are powers of the ends, or 0", what="the pair")
     lows, highs = jnp.array([-1.0, 0.5]), jnp.array([0.5, 1.0])
     with instead_of(jax.errors.TracerBoolConversionError, "", "under `jit` nobody knows the ends: "
                     "choose with `jnp.where`"):
@@ -93,6 +94,9 @@ def grade_power_rule(power_rule: Callable) -> None:
             lambda a, b: power_rule(lax.integer_pow_p, (a, b), 2)))(lows, highs)
     agree("the ends [-1, 0.5] and [0.5, 1], and y = 2,", [low, high], [[0.0, 0.25], [1.0, 1.0]],
           what="the pair")
+    [(low, high)] = power_rule(lax.integer_pow_p, (lows, highs), 2)
+    agree("the ends [-1, 0.5] and [0.5, 1], and y = 2, without `vmap`,", [low, high],
+          [[0.0, 0.25], [1.0, 1.0]], "each element is an interval of its own", what="the pair")
 
 
 def _powers(low: float, high: float, y: int) -> list[float]:
@@ -118,7 +122,11 @@ def _power_text(zero: str = "has_zero = (low < 0) & (high > 0) & (y % 2 == 0)",
 
 exercise(
     "power_rule", chapter=CHAPTER, grade=grade_power_rule, solution=_power_text(),
-    wrong=[(_power_text(zero="", result="[(low ** y, high ** y)]"), "decreases"),
+    wrong=[("def power_rule(primitive, x, y):\n    low, high = x\n    if y % 2:\n"
+            "        return [(low ** y, high ** y)]\n    zero = (low < 0) & (high > 0)\n"
+            "    return [(jnp.where(zero, 0.0, jnp.minimum(low ** y, high ** y)),\n"
+            "             low ** y + high ** y)]", "powers of the ends"),
+           (_power_text(zero="", result="[(low ** y, high ** y)]"), "decreases"),
            (_power_text(zero="", result="[(lower, upper)]"), "its power is 0"),
            (_power_text(result="jnp.where(has_zero, 0.0, lower), upper"), "a list of one pair"),
            (_power_text(zero="if low < 0 < high and y % 2 == 0:\n        lower = 0.0",
@@ -324,6 +332,10 @@ def grade_has_no_root(has_no_root: Callable) -> None:
               "ends at infinity, and infinity times 0 is nan: a bound that is nan proves nothing"),
              (f"x * x - {shift:.2f}", lambda x: x * x - shift, 0.0, 1.0, 40, "one piece with 0 in "
               "its box is enough for a root")]
+    shallow = cases[5][1]
+    few = next(n for n in range(2, 50) if _box_is_clear(bounds(shallow), n))
+    cases += [("x * x - x + 0.3", shallow, 0.0, 1.0, n, "count the pieces, and their ends")
+              for n in (few - 1, few)]
     for text, f, low, high, pieces, hint in cases:
         edges = np.linspace(low, high, pieces + 1, dtype=np.float32)
         lower, upper = map(np.asarray, jax.vmap(bounds(f))(edges[:-1], edges[1:]))
@@ -334,6 +346,13 @@ def grade_has_no_root(has_no_root: Callable) -> None:
                f"for {inputs} True or False is wanted, and yours is {shown(result)}")
         expect(bool(result) == expected,
                f"for {inputs} the answer is {expected}, and yours is {bool(result)}\n{hint}")
+
+
+def _box_is_clear(bounded: Callable, pieces: int) -> bool:
+    """Whether no box of so many pieces of [0, 1] contains 0."""
+    edges = np.linspace(0.0, 1.0, pieces + 1, dtype=np.float32)
+    lower, upper = map(np.asarray, jax.vmap(bounded)(edges[:-1], edges[1:]))
+    return bool(np.all((lower > 0) | (upper < 0)))
 
 
 _NO_ROOT = """

@@ -133,6 +133,11 @@ def grade_careful_sum(careful_sum: Callable) -> None:
                 if result == jnp.sum(x) else "what was lost goes in once, with the right sign")
         _agrees(abs(float(result) - expected) <= 2.0**-23 * expected, f"x = {text}",
               f"{float(result):.9g}", f"{expected:.9g}", hint)
+    for zeros in range(4):  # in pairs, or in another order, the one is lost in one of these
+        x = jnp.float32([0.0] * zeros + [2.0**24, 1.0, -2.0**24])
+        out = careful_sum(x)
+        expect(out == 1, f"for x = {x.tolist()} the sum is 1, and yours is {shown(out)}\nadd one "
+               "number after the other, beginning from 0 or from the first")
     # Each of the eight is lost beside 1, which is lost beside 2**26: 64 bits alone keep them
     exact = careful_sum(jnp.float32([2.0**26, 1.0, *[2.0**-25] * 8, -2.0**26]))
     expect(exact != 1 + 2.0**-22, "for x = [2**26, 1, and eight times 2**-25, -2**26] additions in "
@@ -166,6 +171,13 @@ exercise(
          "more digits than float32 has"),
         ("import math\ndef careful_sum(x):\n    return jnp.float32(math.fsum(x.tolist()))",
          "more digits than float32 has"),
+        ("def careful_sum(x):\n    x = list(x)\n    while len(x) > 1:\n"
+         "        x = [sum(x[k:k + 2]) for k in range(0, len(x), 2)]\n    return x[0]",
+         "one number after the other"),
+        ("def careful_sum(x):\n    total, lost = x[0], jnp.float32(0)\n    for number in x:\n"
+         "        number = number - lost\n        larger = total + number\n"
+         "        lost = (larger - total) - number\n        total = larger\n"
+         "    return total - x[0]", "or from the first"),
     ],
     right=["def careful_sum(x):\n    total, lost = jnp.float32(0), jnp.float32(0)\n"
            "    for number in x:\n        larger = total + number\n"
@@ -211,6 +223,12 @@ def grade_in_64_bits(in_64_bits: Callable) -> None:
                       "function was made"))
             _agrees(np.allclose(result, expected, rtol=1e-5, atol=0), inputs, shown(result),
                   shown(expected), "the digits were lost before f began: turn the flag on first")
+        with wanting("f = {'double': 2 * x, 'name': 'f'} and x = 0.1", {"double": 0.2, "name": "f"},
+                     "return what f gave, as it is"):
+            several = in_64_bits(lambda x: {"double": 2 * x, "name": "f"})(np.float64(0.1))
+        expect(isinstance(several, dict) and several.get("name") == "f" and near(
+            several["double"], 0.2), "for f = {'double': 2 * x, 'name': 'f'} and x = 0.1 a dict is "
+            f"expected, and yours is {several!r}: return what f gave, as it is")
         _leaves_the_flag(in_64_bits)
     finally:
         jax.config.update("jax_enable_x64", before)
@@ -219,7 +237,9 @@ def grade_in_64_bits(in_64_bits: Callable) -> None:
 def _leaves_the_flag(in_64_bits: Callable) -> None:
     """Whether the flag stays on where it was on, and goes off after an error in f."""
     jax.config.update("jax_enable_x64", True)
-    in_64_bits(jnp.sin)(np.float64(1.0))
+    narrow = in_64_bits(lambda x: jnp.zeros(2))(np.float64(1.0)).dtype
+    expect(narrow == np.float64, f"where the flag was on before, f makes arrays of {narrow} in "
+           "yours: turn it on, do not turn it over")
     still_on = jax.config.enable_x64.value
     jax.config.update("jax_enable_x64", False)
     expect(still_on, "where the flag was on before, it is off after: turn it back to what it was, "
@@ -266,6 +286,12 @@ exercise(
         ("def in_64_bits(f):\n    def wide(*args):\n        with jax.enable_x64(True):\n"
          "            f(*map(jnp.asarray, args))\n            return\n    return wide",
          "gave None"),
+        ("def in_64_bits(f):\n    def wide(*args):\n        with jax.enable_x64(True):\n"
+         "            return jnp.asarray(f(*map(jnp.asarray, args)))\n    return wide",
+         "what f gave, as it is"),
+        ("def in_64_bits(f):\n    def wide(*args):\n"
+         "        with jax.enable_x64(not jax.config.jax_enable_x64):\n"
+         "            return f(*map(jnp.asarray, args))\n    return wide", "do not turn it over"),
     ],
     hints=["three things have an order: the flag on, the arrays made, f called"])
 
@@ -289,7 +315,11 @@ def grade_elapsed(elapsed: Callable) -> None:
                "expected, which need not be the smallest"),
               (near(out, stamps.astype(np.float32) - np.float32(stamps[0])), "when the subtraction "
                "was done, the digits were gone"),
-              "subtract the first stamp, which is not always 1.7e9", tolerance=1e-6)
+              (near(out, np.diff(stamps, prepend=stamps[0])), "that is since the one before"),
+              (near(out, stamps - 1.7e9), "subtract the first stamp, which is not always 1.7e9"),
+              (np.shape(out) == (5,) and bool(out[0] != 0), "the first is 0 seconds after itself"),
+              (near(out, np.round(out)), "quarters of a second count, too"),
+              "subtract the first stamp, with all digits", tolerance=1e-6)
 
 
 exercise(
@@ -308,6 +338,12 @@ def elapsed(stamps):
         ("def elapsed(stamps):\n    return jnp.asarray(stamps - 1.7e9)", "not always"),
         ("def elapsed(stamps):\n    stamps -= stamps[0]\n    return jnp.asarray(stamps)",
          "should stay as it is"),
+        ("def elapsed(stamps):\n    return jnp.asarray(np.diff(stamps, prepend=stamps[0]))",
+         "since the one before"),
+        ("def elapsed(stamps):\n    return jnp.asarray(np.round(stamps - stamps[0]))",
+         "quarters of a second"),
+        ("def elapsed(stamps):\n    high = np.float32(stamps)\n    return (jnp.asarray(high - "
+         "high[0]) + jnp.asarray(np.float32(stamps - high)))", "not always 1.7e9"),
     ],
     hints=["what is done in NumPy is done with 64 bits"])
 

@@ -121,7 +121,8 @@ def grade_commuting_key(commuting_key: Callable) -> None:
         (name, list(keys)) for name in ("add", "mul", "sub", "div", "dot")
         for keys in itertools.product((a, b, c), repeat=2)]
     cases += [(name, keys) for name in ("add", "mul") for keys in (
-        [1, 4], [2, 3], [1, 3], [2, 2], [-1, -2], [-2, -1])]  # of -1 and -2 the hash is the same
+        [1, 4], [2, 3], [1, 3], [2, 2], [-1, 3], [-2, 3], [-1, -2], [-2, -1])]
+    # of -1 and -2 the hash is the same
     cases += [("sin", [a]), ("sin", [b]), ("neg", [a]), *(
         ("where", list(keys)) for keys in itertools.permutations((a, b, c)))]
     cases += [("add", [_Key("d"), _Key("d")])]  # two that look alike
@@ -184,7 +185,8 @@ exercise(
            (_commuting_text(one="name, sum(map(hash, keys))"), "their arguments differ"),
            (_commuting_text(two="name, tuple(keys[:1])"), "their arguments differ"),
            (_commuting_text(one="name, tuple(sorted(keys, key=id))"), "wherever they lie"),
-           (_commuting_text(one="name, tuple(sorted(keys, key=hash))"), "does not matter")],
+           (_commuting_text(one="name, tuple(sorted(keys, key=hash))"), "does not matter"),
+           (_commuting_text(one="name, tuple(sorted(map(hash, keys)))"), "arguments differ")],
     right=["def commuting_key(name, keys):\n    if name not in ('add', 'mul'):\n"
            "        return name, tuple(keys)\n"
            "    return name, frozenset((k, list(keys).count(k)) for k in keys)"],
@@ -239,7 +241,8 @@ def grade_neg_rule(neg_rule: Callable) -> None:
             (lambda x: -mini.sin(x), "-sin(x)", ["sin", "neg"]),
             (lambda x: -mini.sin(-x), "-sin(-x)", ["neg", "sin", "neg"]),
             (lambda x: neg(neg(x)) * neg(mini.exp(neg(neg(x)))), "-(-x) * -exp(-(-x))",
-             ["exp", "neg", "mul"])):
+             ["exp", "neg", "mul"]),
+            (lambda x: neg(x - mini.sin(x)), "-(x - sin(x))", ["sin", "sub", "neg"])):
         inputs = f"f(x) = {text}"
         with instead_of(IndexError, "", f"for {inputs} you look for the arguments of an operation "
                         "that has none: no operation made an input"):
@@ -250,7 +253,8 @@ def grade_neg_rule(neg_rule: Callable) -> None:
                "second `neg`? The rule gives that"),
               "only what was made by `neg` may go", what="the simplified program's result")
         expect(answer == names, f"for {inputs} the operations that are left are {names}, and yours "
-               f"are {answer}")
+               f"are {answer}" + "\nof equal numbers, -(x - y) is -0.0, and y - x is 0.0" * (
+                   answer == ["sin", "sub"]))
 
 
 _NEG = """
@@ -267,7 +271,9 @@ exercise(
            (_NEG.format("args[0] if name else None", "neg"), "made by `neg`"),
            (_NEG.format("args[0]", "neg"), "no operation made an input"),
            (_NEG.format('args[0] if name == "sub" else None', "neg"), "that are left"),
-           (_NEG.format('args[0] if name == "neg" else None', "negative"), "into the table")],
+           (_NEG.format('args[0] if name == "neg" else None', "negative"), "into the table"),
+           (_NEG.format('(args[0] if name == "neg" else args[1] - args[0] if name == "sub" '
+                        'else None)', "neg"), "is -0.0")],
     hints=["if x was made by a `neg`, what was that given?"])
 
 
@@ -344,10 +350,10 @@ def _some_program(mini: Any, seed: int) -> Any:
     values, eqns = list(inputs), []
     for _ in range(random.integers(0, 6)):
         one, two = (values[k] for k in random.integers(0, len(values), 2))
-        out = mini.Var(aval)
+        outs = tuple(mini.Var(aval) for _ in range(random.choice([1, 1, 2])))
         args = one, two if random.random() < 0.6 else mini.Literal(2.0)
-        eqns.append(mini.JaxprEqn(args, (out,), mini.Primitive("pair"), {}))
-        values.append(out)
+        eqns.append(mini.JaxprEqn(args, outs, mini.Primitive("pair"), {}))
+        values += outs
     outputs = [values[k] for k in random.integers(0, len(values), random.integers(1, 3))]
     return mini.Jaxpr(inputs, outputs, eqns)
 
@@ -366,7 +372,8 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
         program = _some_program(mini, seed)
         result, expected = needed_inputs(program), _needed(program)
         inputs = f"the program\n{program}\n"
-        expect(isinstance(result, list) and len(result) == len(expected), f"for {inputs}a list of "
+        expect(isinstance(result, list) and len(result) == len(expected)
+               and all(isinstance(x, int | np.bool_) for x in result), f"for {inputs}a list of "
                f"{len(expected)} booleans is expected, and yours is {result!r}")
         everything = [any(v in eqn.invars for eqn in program.eqns) or v in program.outvars
                       for v in program.invars]
@@ -376,7 +383,8 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
               (result == direct, "an output is made of values, which are made of inputs"),
               (any(np.array(direct) & ~np.array(result, bool)), "an input may be an output "
                "itself, with no equation between"),
-              "go through the equations from the last to the first", tolerance=0)
+              "begin with all outputs, and go through the equations from the last to the first",
+              tolerance=0)
 
 
 _NEEDED = """
@@ -403,7 +411,10 @@ exercise(
            (_needed_text(result="[v in read and v not in jaxpr.outvars for v in jaxpr.invars]"),
             "an output itself"),
            (_needed_text(result="[v for v in jaxpr.invars if v in read]"), "booleans"),
-           (_needed_text(result="read"), "booleans")],
+           (_needed_text(result="read"), "booleans"),
+           (_needed_text().replace("set(jaxpr.outvars)", "{jaxpr.outvars[0]}"),
+            "begin with all outputs"),
+           (_needed_text(test="eqn.outvars[-1] in read"), "the answer is")],
     hints=["`DynamicJaxprTrace.program` does something like it"])
 
 

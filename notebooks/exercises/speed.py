@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ class _Machine:
 # -- median_time -----------------------------------------------------------------------------------
 
 def grade_median_time(median_time: Callable) -> None:
-    loads = [[100, 3, 1, 2], [100, 1, 1, 1, 1, 1], [7, 1, 90, 2, 1, 2], [1, 5, 4, 9, 2, 3, 3, 3],
-             [9, 8, 1, 2, 5]]
+    loads = [[100, 1, 3, 2], [100, 1, 1, 1, 1, 1], [7, 1, 90, 2, 1, 2], [1, 5, 4, 9, 2, 3, 3, 3],
+             [9, 8, 1, 2, 5, 4]]
     for load in loads:
         machine = _Machine(lambda call, load=load: load[min(call, len(load) - 1)])  # type: ignore[misc]
         count, expected = len(load) - 1, float(statistics.median(load[1:]))
@@ -50,8 +50,6 @@ def grade_median_time(median_time: Callable) -> None:
               (result == statistics.mean(load[1:]) != expected, "that is the mean: one call that "
                "was disturbed moves it"),
               (result == min(load[1:]) != expected, "that is the minimum"),
-              (count % 2 == 0 and result in load, "of an even number of times, the median is the "
-               "mean of the two in the middle"),
               (len(machine.looks) < 2 * count, "look at the clock before and after each call"),
               "which calls count, and what is between them?", what="the time")
         expect(machine.calls == count + 1, f"for {inputs} {count + 1} calls are made, and by yours "
@@ -75,10 +73,11 @@ def _median(warm: str = "f()", result: str = "float(np.median(times))") -> str:
 
 
 exercise("median_time", chapter=CHAPTER, grade=grade_median_time, solution=_median(),
+         right=[_median(result="sorted(times)[count // 2]")],
          wrong=[(_median(warm="pass"), "call it once before"),
                 (_median(result="float(np.mean(times))"), "the mean"),
                 (_median(result="min(times)"), "the minimum"),
-                (_median(result="sorted(times)[count // 2]"), "the two in the middle"),
+                (_median(result="times[count // 2]"), "which calls count"),
                 ("def median_time(f, clock, count):\n    f()\n    start = clock()\n"
                  "    for _ in range(count):\n        f()\n    return (clock() - start) / count",
                  "the mean")])
@@ -107,8 +106,22 @@ def grade_compared(compared: Callable) -> None:
                "round")
         expect(apart < 0.05 or name != "a machine that gets slower", message + "while one is "
                "measured, the machine changes: both must feel it, so let them take turns")
-        expect(apart < 0.05, message + "a few slow calls must not matter: compare medians")
-    machine = _Machine(lambda call: 1.0)
+        expect(apart < 0.05, message + (
+            "a few slow calls must not matter: compare medians" if "disturbed" in name else
+            "what passes between the two looks at the clock?"))
+    machine, counts = _Machine(lambda call: 1.0), [0, 0]
+
+    def counted(k: int, times: Iterator[float]) -> Callable:
+        def program() -> None:
+            counts[k] += 1
+            machine.program(next(times))()
+        return program
+    quick = [itertools.cycle(times) for times in ([3.0, 1.0, 3.0], [3.0, 3.0, 2.0])]
+    ratio = compared(*itertools.starmap(counted, enumerate(quick)), machine.clock, 21)
+    expect(ratio == 1.0, "for programs that take 3, 1, 3, 3, 1, 3 … and 3, 3, 2, 3, 3, 2 … the "
+           f"medians are 3 and 3, and their ratio is 1, and yours is {ratio:.3g}: compare medians")
+    expect(min(counts) >= 21, f"for count = 21 each program is called 21 times at least, and by "
+           f"yours {counts[0]} and {counts[1]} times")
     turns = [itertools.cycle(times) for times in ([3.0, 1.0, 2.0], [1.0, 2.0, 3.0])]
     ratio = compared(*(lambda turn=turn: machine.program(next(turn))() for turn in turns),
                      machine.clock, 21)
@@ -136,7 +149,16 @@ def _compared(order: str = _TURNS,
 
 
 exercise("compared", chapter=CHAPTER, grade=grade_compared, solution=_compared(),
-         wrong=[(_compared(order=_ROWS), "take turns"),
+         wrong=[("def compared(f, g, clock, count):\n    one, other = [], []\n"
+                 "    for _ in range(count):\n        start = clock()\n        f()\n"
+                 "        one.append(clock() - start)\n        g()\n"
+                 "        other.append(clock() - start)\n"
+                 "    return float(np.median(other) / np.median(one))", "two looks at the clock"),
+                (_compared(result="min(times[1]) / min(times[0])"), "compare medians"),
+                (_compared(result="np.median(times[1]) / np.median(times[0])").replace(
+                    "            start", "            if program is g and len(times[0]) % 2:\n"
+                    "                continue\n            start"), "21 times at least"),
+                (_compared(order=_ROWS), "take turns"),
                 (_compared(result="np.median(times[0]) / np.median(times[1])"), "other way round"),
                 (_compared(result="np.mean(times[1]) / np.mean(times[0])"), "compare medians"),
                 (_compared(result="sum(times[1]) / sum(times[0])"), "compare medians"),
@@ -206,7 +228,8 @@ _WORKS = [(1e9, 1e9, 1e11, 1e10), (1e12, 1e9, 1e11, 1e10), (0.0, 4e9, 1e11, 2e10
 
 
 def grade_shortest_time(shortest_time: Callable) -> None:
-    for operations, nbytes, rate, bandwidth in _WORKS:
+    some = 10.0 ** np.random.default_rng(0).uniform(6, 12, (20, 4))
+    for operations, nbytes, rate, bandwidth in (*_WORKS, *some.tolist()):
         one, other = operations / rate, nbytes / bandwidth
         expected = max(one, other)
         inputs = (f"{operations:g} operations and {nbytes:g} bytes, with {rate:g} and "
@@ -227,6 +250,8 @@ exercise("shortest_time", chapter=CHAPTER, grade=grade_shortest_time,
                 (_TIME.format("min(operations / rate, nbytes / bandwidth)"), "not finished"),
                 (_TIME.format("operations / rate"), "not finished"),
                 (_TIME.format("nbytes / bandwidth"), "not finished"),
+                (_TIME.format("nbytes / bandwidth if nbytes >= operations else operations / rate"),
+                 "not finished"),
                 (_TIME.format("max(rate / operations, bandwidth / nbytes) if operations else 0.0"),
                  "by itself")])
 
@@ -331,8 +356,10 @@ def grade_waits_for(waits_for: Callable) -> None:
     calls = (1e-6, 1e-2)
     sizes = ((6, 24), (2e6, 8e6), (2e9, 8e6), (2e7, 4e7), (1e4, 1e3), (0, 1e9),
              (8e8, 1.4e8))
-    for (operations, nbytes), call in itertools.product(sizes, calls):
-        rate, bandwidth = 1e11, 2e10
+    some = (10.0 ** np.random.default_rng(0).uniform(
+        [6, 6, 9, 9, -4], [11, 11, 12, 12, 0], (40, 5))).tolist()
+    for operations, nbytes, rate, bandwidth, call in (
+            *((*size, 1e11, 2e10, call) for size, call in itertools.product(sizes, calls)), *some):
         times = {"arithmetic": operations / rate, "memory": nbytes / bandwidth, "the call": call}
         expected = max(times, key=times.__getitem__)
         inputs = f"{operations:g} operations, {nbytes:g} bytes and {call:g} s for a call"
@@ -359,6 +386,10 @@ exercise("waits_for", chapter=CHAPTER, grade=grade_waits_for, solution=_waits(),
          wrong=[(_waits(best="min"), "takes"), (_waits(call="0.0"), "the call takes"),
                 (_waits(one="operations", other="nbytes"), "arithmetic takes"),
                 (_waits(call="call - operations / rate"), "the call takes"),
+                ("def waits_for(operations, nbytes, rate, bandwidth, call):\n"
+                 "    if call > max(operations / rate, nbytes / bandwidth):\n"
+                 "        return 'the call'\n"
+                 "    return 'memory' if nbytes > operations else 'arithmetic'", "memory takes"),
                 (_waits(one="operations / bandwidth", other="nbytes / rate"), "memory takes")])
 
 
@@ -388,7 +419,9 @@ _MEAN = "def mean_ratio(ratios):\n    return {}"
 
 exercise("mean_ratio", chapter=CHAPTER, grade=grade_mean_ratio,
          solution=_MEAN.format("float(np.exp(np.mean(np.log(ratios))))"),
-         wrong=[(_MEAN.format("sum(ratios) / len(ratios)"), "can be the faster"),
+         wrong=[(_MEAN.format("float(np.sqrt(np.mean(ratios) / np.mean(1 / np.array(ratios))))"),
+                 "the same product"),
+                (_MEAN.format("sum(ratios) / len(ratios)"), "can be the faster"),
                 (_MEAN.format("float(np.median(ratios))"), "only the middle"),
                 (_MEAN.format("len(ratios) / sum(1 / r for r in ratios)"), "not one over this"),
                 (_MEAN.format("float(np.prod(ratios))"), "the same product"),

@@ -137,8 +137,8 @@ def grade_ordered_sum(ordered_sum: Callable) -> None:
             expect(order, f"for {inputs} `run` was not called: it is `run` that has the threads")
             message = (f"for {inputs}, run in the order {shown(order[:6])}…, the sum is "
                     f"{expected!r}, and yours is {result!r}\n")
-            expect(abs(result - expected) < 1e-6, message + "some numbers are missing, or there "
-                   "are too many")
+            expect(abs(result - expected) < 1e-6 * np.abs(x).sum(), message + "some numbers are "
+                   "missing, or there are too many")
             expect(result == expected, message + "the last digits: in which order do you add up "
                    "what the blocks give, and what is in them?")
 
@@ -237,7 +237,8 @@ def grade_columns(columns: Any) -> None:
     if len(apart):
         k = int(apart[0])
         agree(f"{inputs} and column {k}", result[k], expected[k],
-              "which columns have you missed?", what="the sum")
+              (result[k] == 0, "which columns have you missed?"), "each row of a column is added, "
+              "once, to a sum that begins at 0", what="the sum")
     expect(len(mini.in_parts(kernel)) > 1,
            f"for {inputs} a loop that threads share is expected, and " + _why_not(mini, kernel))
     noting = _Noting()
@@ -301,8 +302,8 @@ exercise(
 # -- sets_of_column --------------------------------------------------------------------------------
 
 def grade_sets_of_column(sets_of_column: Callable) -> None:
-    others = itertools.product((1, 4, 100, 256), (1, 8, 12, 256, 264, 512, 1000))
-    for rows, columns in [(100, 256), *others]:
+    others = itertools.product((256, 100, 4, 1), (1, 8, 12, 256, 264, 512, 1000))
+    for rows, columns in [(100, 264), (100, 256), *others]:
         expected = len({i * columns * 8 // 64 % 64 for i in range(rows)})
         inputs = f"rows = {rows} and columns = {columns}"
         with wanting(inputs, expected):
@@ -312,8 +313,8 @@ def grade_sets_of_column(sets_of_column: Callable) -> None:
                "there are 64 sets, and then it begins again"),
               (result == len({i * columns // 64 % 64 for i in range(rows)}),
                "a float64 has 8 bytes"),
-              (result == len({i * columns * 8 % 64 for i in range(rows)}), "that is the place in "
-              "the line; which line is it?"),
+              (columns > 8 and result == len({i * columns * 8 % 64 for i in range(rows)}),
+               "that is the place in the line; which line is it?"),
               "row i begins at byte i * columns * 8", tolerance=0)
 
 
@@ -321,7 +322,9 @@ _SETS = "def sets_of_column(rows, columns):\n    return len({{{} for i in range(
 
 exercise("sets_of_column", chapter=CHAPTER, grade=grade_sets_of_column,
          solution=_SETS.format("i * columns * 8 // 64 % 64"),
-         wrong=[(_SETS.format("i * columns // 64 % 64"), "8 bytes"),
+         wrong=[("def sets_of_column(rows, columns):\n    return min(\n        rows, len({i "
+                 "* columns // 8 % 64 for i in range(64)}))", "row i begins"),
+                (_SETS.format("i * columns // 64 % 64"), "8 bytes"),
                 (_SETS.format("i * columns * 8 // 64"), "begins again"),
                 (_SETS.format("i * columns * 8 % 64"), "place in the line"),
                 ("def sets_of_column(rows, columns):\n    return min(rows, 64)", "row i begins")])
@@ -434,6 +437,10 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         called("another text", 1, "it has other words", (two,))
         called("a text, with threads and without", 1, "`threads` makes other code of the same "
                "text, and that without was compiled before", (one, True), (one, False))
+        expect(made == [("one", True)], "for a text, with threads, `compiled` is called without "
+               "them by yours: hand `threads` on")
+        called("a text, with threads and without, again,", 0, "both were compiled before",
+               (one, True), (one, False))
         with_functions = [Given("three", {"f0": k}) for k in range(2)]
         called("two equal texts with functions", 2, "the text says `f0`; which function that is, "
         "it does not say", *((each,) for each in with_functions))
@@ -469,7 +476,10 @@ exercise(
            ("def compiled_once(text, threads=False):\n    return compiled(text, threads)",
             "two objects"),
            (_once(key="[text.text, threads]"), "what is the key"),
-           (_once(first="CODE.clear() if len(CODE) > 1 else None"), "compiled before")])
+           (_once(first="CODE.clear() if len(CODE) > 1 else None"), "compiled before"),
+           (_once(first="if text.functions or threads:\n        return compiled(text, threads)"),
+            "both were compiled before"),
+           (_once().replace("compiled(text, threads)", "compiled(text)"), "hand `threads` on")])
 
 
 # -- in_key ----------------------------------------------------------------------------------------

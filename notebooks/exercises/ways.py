@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 import unittest.mock
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -48,3 +51,22 @@ def declared(value: Any, slope: Any) -> Any:
 
 
 FIVES = declared(jnp.sin, lambda x: 5.0 + 0.0 * x)
+
+
+@contextlib.contextmanager
+def ending_within(seconds: float, hint: str) -> Iterator[None]:
+    """Stop what computes in Python for some seconds, where signals can."""
+    if (threading.current_thread() is not threading.main_thread()
+            or not hasattr(signal, "SIGVTALRM")):
+        yield
+        return
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise Hint(hint)
+    before = signal.signal(signal.SIGVTALRM, stop)  # the clock of what this process computes
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.2)  # again, where an exception gets lost
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

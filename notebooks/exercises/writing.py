@@ -41,6 +41,8 @@ def grade_causal_weights(causal_weights: Callable) -> None:
               (near(result, np.tril(_softmax(fits))), "the weights of a row add up to 1: what is "
                "left out may not be in the sum either"),
               (near(result, expected.T), "the *rows* add up to 1"),
+              (bool(np.isnan(result).any()) and abs(fits).max() < 9, "the softmax of a row in "
+               "which all is hidden is nan: row k looks at column k, too"),
               (bool(np.isnan(result).any()), "exp(1000) is infinity, and the share "
                "of a fit beside it is 0: hide first, and let `jax.nn.softmax` do the rest"),
               (n > 1 and near(result.sum(axis=0), np.ones(n)), "the weights of a *row* add up to "
@@ -48,6 +50,9 @@ def grade_causal_weights(causal_weights: Callable) -> None:
               (near(np.diag(result), np.zeros(n)), "row k looks at column k, too"),
               "a place that is hidden behaves as if its fit were minus infinity",
               what="the table of weights")
+        rest = np.asarray(result)[np.triu_indices(n, 1)]
+        expect(not rest.any(), f"for {inputs} the weights of later columns are 0, and yours are "
+               f"{rest.tolist()}: a place that is hidden behaves as if its fit were minus infinity")
 
 
 _WEIGHTS = """
@@ -58,7 +63,11 @@ def causal_weights(fits):
 
 exercise("causal_weights", chapter=CHAPTER, grade=grade_causal_weights,
          solution=_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, -jnp.inf))"),
-         wrong=[(_WEIGHTS.format("jax.nn.softmax(fits)"), "looks at the future"),
+         wrong=[(_WEIGHTS.format("jax.nn.softmax(jnp.where(jnp.tril(past, -1), fits, -jnp.inf))"),
+                 "all is hidden is nan"),
+                (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, fits.min() - 20.0))"),
+                 "weights of later columns"),
+                (_WEIGHTS.format("jax.nn.softmax(fits)"), "looks at the future"),
                 (_WEIGHTS.format("jnp.where(past, jax.nn.softmax(fits), 0.0)"), "add up to 1"),
                 (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, 0.0))"), "minus infinity"),
                 (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, -1000.0))"),
@@ -77,9 +86,11 @@ exercise("causal_weights", chapter=CHAPTER, grade=grade_causal_weights,
 
 def grade_look_back(look_back: Callable) -> None:
     random = np.random.default_rng(3)
-    for places, width, at in ((3, 4, 2), (3, 4, 0), (4, 2, 1), (5, 3, 3), (4, 1, 2)):
+    for places, width, at in ((3, 4, 2), (3, 4, 0), (4, 2, 1), (5, 3, 3), (4, 1, 2), (6, 4, 3)):
         query = random.normal(size=width).round(1).astype(np.float32)
         keys, values = random.normal(size=(2, places, width)).round(1).astype(np.float32)
+        if places == 6:  # all fits of the past are far below those of nothing
+            keys[:at + 1] -= 4000 * query / (query @ query)
         weights = _softmax(keys[:at + 1] @ query / np.sqrt(width))
         expected = weights @ values[:at + 1]
         for rest in (0.0, 9.0, np.nan):
@@ -96,6 +107,7 @@ def grade_look_back(look_back: Callable) -> None:
                   (np.isnan(rest) and bool(np.isnan(result).any()), "a weight of 0 times nan is "
                    "nan: what stands behind `at` is to be replaced"),
                   (near(result, everywhere), "that looks at all places"),
+                  (places == 6, "the fits are about -4000: what is hidden must be below them"),
                   (near(result, _softmax(keys[:at + 1] @ query) @ values[:at + 1]), "the fits are "
                    "divided by the root of the length of the query"),
                   (at > 0 and near(result, _softmax(keys[:at] @ query / np.sqrt(width))
@@ -137,7 +149,8 @@ def grade_best_few(best_few: Callable) -> None:
     random = np.random.default_rng(5)
     cases = [(np.array([3.0, 1.0, 2.0]), 2), (np.array([3.0, 1.0, 2.0]), 1),
              (np.array([-3.0, -1.0, -2.0]), 3),
-             *((random.permutation(n) * 0.5 - 2, k) for n, k in ((5, 2), (6, 4), (7, 1)))]
+             *((random.permutation(n) * 0.5 - 2, k) for n, k in ((5, 2), (6, 4), (7, 1))),
+             (np.array([1000.0, 1001.0, 3.0]), 2), (np.array([-3000.0, -3002.0, -3001.0]), 2)]
     for scores, k in cases:
         kept = scores >= np.sort(scores)[-k]
         expected = np.where(kept, _softmax(np.where(kept, scores, -np.inf)), 0.0)
@@ -150,6 +163,9 @@ def grade_best_few(best_few: Callable) -> None:
                "those that are left out"),
               (near(result, np.where(kept, _softmax(scores), 0.0)), "the probabilities that are "
                "left should add up to 1"),
+              (abs(scores).max() > 100, "the exponentials of large scores are infinite, and those "
+               "of very negative ones 0: replace what is left out by minus infinity, and let "
+               "`jax.nn.softmax` do the rest"),
               (int(np.count_nonzero(result)) != k, f"{np.count_nonzero(result)} of yours are not "
                f"0, and {k} should be"),
               "a score that is left out behaves as minus infinity", what="the row of probabilities")
@@ -161,6 +177,10 @@ exercise("best_few", chapter=CHAPTER, grade=grade_best_few,
          solution=_FEW.format("jax.nn.softmax(jnp.where(scores >= least, scores, -jnp.inf))"),
          wrong=[(_FEW.format("jnp.where(scores >= least, jax.nn.softmax(scores), 0.0)"),
                  "add up to 1"),
+                ("def best_few(scores, k):\n    e = jnp.where(scores >= jnp.sort(scores)[-k], "
+                 "jnp.exp(scores), 0.0)\n    return e / e.sum()", "are infinite"),
+                (_FEW.format("jax.nn.softmax(jnp.where(scores >= least, scores, -100.0))"),
+                 "by minus infinity"),
                 (_FEW.format("jax.nn.softmax(jnp.where(scores > least, scores, -jnp.inf))"),
                  "of yours are not"),
                 (_FEW.format("jax.nn.softmax(lax.top_k(scores, k)[0])"), "in its place"),
@@ -241,6 +261,10 @@ def _check_writing(write: Callable, params: Any) -> None:
                f"and yours are {shown(line)}")
         again = compiled(params, jax.random.key(seed), start, PLACES - 1)
         expect(np.array_equal(line, again), "the same key writes different letters")
+        if not seed:
+            anew = jax.jit(lambda p, key: write(p, key, 0, PLACES - 1))(params, jax.random.key(0))
+            expect(np.array_equal(line, anew), "the same key writes different letters, where "
+                   "`write` is compiled once more: it remembers something")
         whole = np.array([start, *line])
         varied += len({*whole[:WORD].tolist()}) > 1
         kept.append(np.mean(whole[WORD:] == whole[:-WORD]))
