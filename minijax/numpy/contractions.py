@@ -127,14 +127,14 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
 def _product_of_stacks(a: Any, a_axes: str, b: Any, b_axes: str, precision: Any = None,
                        preferred_element_type: Any = None) -> Array:
     """The products of the matrices, or vectors, in two stacks, summed over the axis `j`."""
-    ranks, sides = (a.ndim - len(a_axes), b.ndim - len(b_axes)), []
-    for x, axes, rank in zip((a, b), (a_axes, b_axes), ranks, strict=True):
-        ones = [d for d in range(rank - min(ranks), rank) if x.shape[d] == 1]
-        sides += _squeeze(x, [*range(-rank, 0), *axes], ones)  # counted from the end of the stack
+    ranks = a.ndim - len(a_axes), b.ndim - len(b_axes)
+    left, right = (_squeeze(x, [*range(-n, 0), *axes], [  # ones of axes that both stacks have
+        d for d in range(n - min(ranks), n) if x.shape[d] == 1])
+        for x, axes, n in zip((a, b), (a_axes, b_axes), ranks, strict=True))
     stack = lax.broadcast_shapes(a.shape[:ranks[0]], b.shape[:ranks[1]])
     result = [*range(-len(stack), 0), *(a_axes + b_axes).replace("j", "")]
     dtype, weak_type = _result_type(preferred_element_type, a, b)
-    product = _contract_pair(*sides, result, dtype, precision, lax.dot_general)
+    product = _contract_pair(*left, *right, result, dtype, precision, lax.dot_general)
     return convert(product, dtype, weak_type)
 
 
@@ -172,8 +172,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     if a.ndim == 0 or b.ndim == 0:
         check_promotion(a, b)
         return a * b
-    axes = [a.ndim - 1], [b.ndim - 1]
-    return _sum_of_products(a, b, axes, precision, preferred_element_type)
+    return _sum_of_products(a, b, ([a.ndim - 1], [b.ndim - 1]), precision, preferred_element_type)
 
 
 def outer(a: Alike, b: Alike, out: None = None) -> Array:
@@ -439,7 +438,7 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, result = subscripts.partition("->")
     terms = inputs.split(",")
-    refuse(({"-", ">"} & {*inputs, *result}, "Subscripts can only contain one '->'."),
+    refuse((not {"-", ">"}.isdisjoint(inputs + result), "Subscripts can only contain one '->'."),
            (len(terms) != len(ranks), f"Number of einsum subscripts, {len(terms)}, must be equal "
             f"to the number of operands, {len(ranks)}."), error=ValueError)
     counts = [_ellipsis_rank(term, rank) for term, rank in zip(terms, ranks, strict=True)]
