@@ -425,6 +425,7 @@ def test_tests_mirror_the_package():
         "jax_differences",
         "jax_exclusions",
         "jax_docstrings",
+        "jax_suite",
         "kinds_of_arguments",
         "laws",
         "tiny",
