@@ -4,7 +4,7 @@ Builds on instructions.py (the scalar operations) and routines.py; llvm.py print
 Chapter 24. In JAX this role is played by XLA's IR emitters (xla/service/llvm_ir).
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import accumulate, count
@@ -103,9 +103,9 @@ def instruction(template: str, dtype: np.dtype, result: np.dtype, width: int) ->
 
 
 @cache
-def printer(kind: Hashable) -> str:
+def printer(kind: type) -> str:
     """The name of the method that prints a kind of statements."""
-    return f"print_{kind.__name__.lower()}"  # type: ignore[attr-defined]
+    return f"print_{kind.__name__.lower()}"
 
 
 class _Instructions(Arithmetic):
@@ -217,7 +217,7 @@ class FunctionText:
     def body(self, statements: Iterable[Statement]) -> None:
         """Print statements; each kind has a method below."""
         for statement in statements:
-            getattr(self, printer(type(statement)))(statement)
+            getattr(self, printer(type(statement)))(statement)  # type: ignore[arg-type]
 
     # Scalars
 

@@ -147,7 +147,7 @@ class ProgramBuilder(Builder):
         emit()
         where = {**dict.fromkeys(self.temps[temps:]), **places}
         every, own = [*walk(body[start:])], {*where, *self.constants}
-        known = own.union(map(defined, every))  # type: ignore[arg-type]
+        known = own.union(map(defined, every))
         if own.issuperset(accesses(every)) and all(
                 isinstance(x, Constant) or x in known for each in every for x in used(each)):
             self._kernels[key] = body[start:], where
