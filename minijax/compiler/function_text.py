@@ -217,7 +217,7 @@ class FunctionText:
     def body(self, statements: Iterable[Statement]) -> None:
         """Print statements; each kind has a method below."""
         for statement in statements:
-            getattr(self, printer(type(statement)))(statement)
+            getattr(self, printer(type(statement)))(statement)  # type: ignore[arg-type]
 
     # Scalars
 

@@ -385,6 +385,13 @@ def structure(node: Node) -> tuple[tuple[Any, ...], list[Named]]:
     return tuple(key), list(numbers)
 
 
+def copy_structure(node: Node, copy: Node, names: Mapping[Any, Any]) -> None:
+    """Keep with a copy of a node, which has other names, what is known of the node."""
+    key, named = structure(node)
+    copy.cached = {(structure.__wrapped__,): (  # type: ignore[attr-defined]
+        key, [names.get(x, x) for x in named])}
+
+
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:
     """The operands and variables that a statement itself reads, indices included; no buffers."""
     if isinstance(statement, Let):  # which most statements are
@@ -397,7 +404,7 @@ def used(statement: Statement) -> tuple[Operand | Variable, ...]:
     return tuple(x for x in _parts(statement) if x is not new and not isinstance(x, Buffer))
 
 
-def defined(statement: Statement) -> Scalar | Variable | None:
+def defined(statement: Node) -> Scalar | Variable | None:
     """The scalar or variable that a statement defines."""
     name = DEFINITIONS.get(type(statement))
     return getattr(statement, name) if name else None

@@ -17,8 +17,8 @@ import numpy as np
 from . import host
 from .builder import Builder
 from .digest import Unnameable, canonical
-from .loops import (Address, Buffer, Constant, Operand, Scalar, Variable, accesses, copied, defined,
-                    structure, used, walk)
+from .loops import (Address, Buffer, Constant, Operand, Scalar, Variable, accesses, copied,
+                    copy_structure, defined, used, walk)
 from .routines import ALONE
 
 
@@ -136,23 +136,21 @@ class ProgramBuilder(Builder):
         except Unnameable:
             return emit()
         if key in self._kernels:
-            statements, places = self._kernels[key]
+            statements, where = self._kernels[key]
             names: dict[Any, Any] = {x: self.temp(x.shape, x.dtype, x.name) if k is None
-                                     else buffers[k] for x, k in places.items()}
+                                     else buffers[k] for x, k in where.items()}
             for each in statements:
                 body.append(copied(each, names))
-                known, named = structure(each)  # of the copy, too
-                body[-1].cached = {(structure.__wrapped__,): (
-                    known, [names.get(x, x) for x in named])}
+                copy_structure(each, body[-1], names)
             return
         start, temps = len(body), len(self.temps)
         emit()
-        names = {**dict.fromkeys(self.temps[temps:]), **places}
-        every, new = [*walk(body[start:])], names.keys() | self.constants
-        known = new.union(map(defined, every))
-        if new.issuperset(accesses(every)) and all(
+        where = {**dict.fromkeys(self.temps[temps:]), **places}
+        every, own = [*walk(body[start:])], {*where, *self.constants}
+        known = own.union(map(defined, every))
+        if own.issuperset(accesses(every)) and all(
                 isinstance(x, Constant) or x in known for each in every for x in used(each)):
-            self._kernels[key] = body[start:], names
+            self._kernels[key] = body[start:], where
 
     def cell(self, x: Value, buffer: Buffer) -> Variable | Stored:
         """A mutable value that starts as x: a variable, or a buffer."""

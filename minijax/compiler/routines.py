@@ -95,9 +95,9 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
                 factor = b.load(x, (b.add(b.mul(b.index(r), down), b.mul(i, right)),))
                 b.store(total, (j,), one_more(factor, term, b.load(total, (j,))))
 
-    def put(r: Any, j: Any, total: Any) -> None:
+    def put(r: Any, j: Any, total: Any, is_first: bool) -> None:
         place = (b.add(b.mul(b.index(r), below), j),)
-        b.store(z, place, b.add(b.select(is_first, zero, b.load(z, place)), total))
+        b.store(z, place, b.add(zero if is_first else b.load(z, place), total))
 
     with lanes() as j:
         for total in sums:
@@ -111,14 +111,14 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
     with b.when(b.ne(skipped, 0)), lanes() as j:
         for r, total in enumerate(sums):
             b.store(edge, (r, j), b.load(total, (j,)))
-    is_first = b.eq(adds, 0)
-    with b.when(b.eq(skipped, 0)), lanes() as j:
-        for r, total in enumerate(sums):
-            put(r, j, b.load(total, (j,)))
-    with b.when(b.ne(skipped, 0)), b.loop(rows, row) as r:
-        with b.when(b.eq(skipped_columns, 0)), lanes() as j:
-            put(r, j, b.load(edge, (r, j)))
-        with b.when(b.ne(skipped_columns, 0)), b.loop(stop, column) as j:
-            put(r, j, b.load(edge, (r, j)))
+    for is_first, test in (True, b.eq(adds, 0)), (False, b.ne(adds, 0)):
+        with b.when(b.and_(test, b.eq(skipped, 0))), lanes() as j:
+            for r, total in enumerate(sums):
+                put(r, j, b.load(total, (j,)), is_first)
+        with b.when(b.and_(test, b.ne(skipped, 0))), b.loop(rows, row) as r:
+            with b.when(b.eq(skipped_columns, 0)), lanes() as j:
+                put(r, j, b.load(edge, (r, j)), is_first)
+            with b.when(b.ne(skipped_columns, 0)), b.loop(stop, column) as j:
+                put(r, j, b.load(edge, (r, j)), is_first)
     parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
     return parameters, [*sums, edge], b.scopes[0].statements
