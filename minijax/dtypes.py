@@ -17,6 +17,7 @@ import numpy as np
 
 from minijax.util import caches, lazily
 from minijax import config, errors
+from minijax.errors import TypePromotionError
 
 # -- numbers -------------------------------------------------------------------------------------
 
@@ -338,7 +339,7 @@ def _least_upper_bound(strict: bool, x64: bool, nodes: frozenset[Node]) -> Node:
     for candidate in common:
         if common <= above[candidate]:
             return candidate
-    raise errors.TypePromotionError(_no_common_type(strict, nodes))
+    raise TypePromotionError(_no_common_type(strict, nodes))
 
 
 _SMALL_FAMILIES = ((FLOAT8, "8-bit floats", "float32"), (FLOAT6, "6-bit floats", "float32"),

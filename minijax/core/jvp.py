@@ -69,8 +69,9 @@ def is_symbolic_zero(tangent: Any) -> bool:
     return isinstance(tangent, Zero) or tangent.dtype == dtypes.float0
 
 
-def jvp_flat(fun: Callable[..., Sequence], primals: Sequence[Array], tangents: Sequence[Tangent],
-             debug_info: source_info.DebugInfo | None = None) -> tuple[list[Array], list[Tangent]]:
+def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
+             tangents: Sequence[Tangent], debug_info: source_info.DebugInfo | None = None
+             ) -> tuple[list[Array], list[Tangent]]:
     """Outputs and output tangents of a function of flat arguments."""
     trace = JVPTrace(core.current_trace.get(), debug_info)
     return trace.split_all(tracing.run_flat(trace, fun, trace.join_all(primals, tangents)))

@@ -80,7 +80,8 @@ class Trace:
     def owns(self, x: Any) -> bool:
         return isinstance(x, Tracer) and x.level is self.level
 
-    def process_primitive(self, primitive: Primitive, args: Sequence, params: Params) -> list:
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: Params) -> list:
         raise NotImplementedError
 
     def ancestry(self) -> Iterator[Trace]:
@@ -124,7 +125,8 @@ class EvalTrace(Trace):
     checks: Any = None  # the hook
     call_checks: Any = None  # the hook of checks on each call of compiled code
 
-    def process_primitive(self, primitive: Primitive, args: Sequence, params: Params) -> list:
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: Params) -> list:
         for x in args:
             if isinstance(x, Tracer):
                 raise errors.UnexpectedTracerError(leak_message(x))
@@ -177,9 +179,8 @@ def user_frames_for_errors(memo: list[Any] | None = None) -> tuple[source_info.S
     An equation of a program has one: the line that made it.
     """
     source = current_source.get()
-    if source is not None:
-        return (source,)
-    return source_info.user_frames(config.tracer_error_num_traceback_frames.value, memo)
+    return (source,) if source is not None else source_info.user_frames(
+        config.tracer_error_num_traceback_frames.value, memo)
 
 
 def leak_message(tracer: Tracer) -> str:

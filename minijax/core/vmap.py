@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.core import (Array, Avals, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
+from minijax.core import (Array, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
                           ShapedArray, Trace, Tracer)
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, subjaxprs
 from minijax.util.source_info import DebugInfo
@@ -78,7 +78,8 @@ class BatchTrace(RuleTrace):
         return outs
 
 
-def refuse_example(primitive: Primitive, avals: Avals, params: dict[str, Any]) -> None:
+def refuse_example(primitive: Primitive, avals: Sequence[ShapedArray],
+                   params: dict[str, Any]) -> None:
     """After a batching rule has failed: raise the type error of one example, if it has one.
 
     The user knows the shapes of one example.
@@ -101,9 +102,10 @@ def with_axis(aval: ShapedArray, dim: Dim, size: int, name: Any = None) -> Shape
     return aval.update(shape=shape, vma=aval.vma - {name})
 
 
-def vmap_flat(fun: Callable[..., Sequence], axis_size: int, axis_name: Any, args: Sequence[Array],
-              dims: Sequence[Dim], debug_info: DebugInfo | None = None, level: Level | None = None,
-              on_devices: bool = False, vma_trace: Any = None) -> tuple[list[Array], list[Dim]]:
+def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
+              args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
+              level: Level | None = None, on_devices: bool = False, vma_trace: Any = None
+              ) -> tuple[list[Array], list[Dim]]:
     """Batched outputs and their batch dimensions, for a function of flat arguments.
 
     A custom rule re-enters its transformation: with the same `level`, so that what the rule's

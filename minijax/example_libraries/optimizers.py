@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax import numpy as jnp, tree_util
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy.arguments import ArrayLike
 
 Step = Any  # which round of the training: a number, or an array that holds one
@@ -345,11 +345,10 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     Array(0.5, dtype=float32)
     """
     boundaries, values = jnp.array(boundaries), jnp.array(values)
-    if boundaries.ndim != 1 or values.ndim != 1:
-        raise ValueError("boundaries and values must be sequences")
-    if len(boundaries) != len(values) - 1:
-        raise ValueError("boundaries length must be one shorter than values length, but there "
-                         f"are {len(boundaries)} boundaries for {len(values)} values")
+    refuse((boundaries.ndim != 1 or values.ndim != 1, "boundaries and values must be sequences"),
+           (boundaries.size != values.size - 1, "boundaries length must be one shorter than values "
+            f"length, but there are {boundaries.size} boundaries for {values.size} values"),
+           error=ValueError)
     return lambda i: values[jnp.sum(i > boundaries)]
 
 

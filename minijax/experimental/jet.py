@@ -14,8 +14,8 @@ from typing import Any
 
 from minijax import core, dtypes, lax, numpy as jnp, tree_util
 from minijax.util import source_info
-from minijax.core import (Array, ArrayImpl, Level, Primitive, RuleTrace, ShapedArray, Trace, Tracer,
-                          Zero)
+from minijax.core import (Array, ArrayImpl, Level, Params, Primitive, RuleTrace, ShapedArray, Trace,
+                          Tracer, Zero)
 from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
@@ -160,8 +160,7 @@ class JetTrace(RuleTrace):
     def below(self, f: Callable, *args: Any, **params: Any) -> Any:
         return core.run_with(self.parent, f, *args, **params)
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
-                          params: dict[str, Any]) -> list:
+    def process_primitive(self, primitive: Primitive, args: Sequence, params: Params) -> list:
         rule = series_rule if primitive.jet else program_rule if primitive.extend else jvp_rule
         return rule(self, primitive, args, params)
 
@@ -190,7 +189,7 @@ def _curve(value: Array, terms: Sequence[Any]) -> Curve:
 # ── Rules: from curves to curves ─────────────────────────────────────────────────────────────
 
 def jvp_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-                  params: dict[str, Any]) -> list[Array]:
+                  params: Params) -> list[Array]:
     """The slope of an output is the tangent of it, for the slopes of the inputs as tangents."""
     curves = [trace.split(x) for x in args]
     outs = trace.below(primitive.bind_list, *(c[0] for c in curves), **params)
@@ -209,7 +208,7 @@ def jvp_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
 
 
 def series_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-                params: dict[str, Any]) -> list[Array]:
+                params: Params) -> list[Array]:
     """The rule of a primitive that has one for each derivative in turn."""
     curves = list(map(trace.split, args))
     out = Curve(trace.below(primitive.bind, *(c[0] for c in curves), **params),
@@ -237,7 +236,7 @@ def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
 
 
 def program_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-                 params: dict[str, Any]) -> list[Array]:
+                 params: Params) -> list[Array]:
     """The rule of a primitive with programs inside, which compute derivatives, too."""
     def count(aval: ShapedArray) -> int:
         return trace.order if has_derivatives(aval) else 0

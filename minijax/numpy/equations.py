@@ -246,10 +246,9 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Array([[1, 5],
            [0, 1]], dtype=int32)
     """
-    if a.ndim < 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
-    if a.shape[-1] != a.shape[-2]:
-        raise TypeError("Last 2 dimensions of the array must be square")
+    refuse((a.ndim < 2,
+            f"{a.ndim}-dimensional array given. Array must be at least two-dimensional"),
+           (a.shape[-1:] != a.shape[-2:-1], "Last 2 dimensions of the array must be square"))
     try:
         n = operator.index(n)
     except TypeError:

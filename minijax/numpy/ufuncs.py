@@ -94,10 +94,9 @@ class ufunc:
 
     def _operand(self, method: str, a: Any, dtype: Any = None, out: Any = None) -> tuple[Any, Any]:
         """The array and dtype of a method that only functions of two arguments have."""
-        if self.nin != 2:
-            raise ValueError(f"{method} only supported for binary ufuncs")
-        if self.nout != 1:
-            raise ValueError(f"{method} only supported for functions returning a single value")
+        refuse((self.nin != 2, f"{method} only supported for binary ufuncs"),
+               (self.nout != 1, f"{method} only supported for functions returning a single value"),
+               error=ValueError)
         name = f"{self.__name__}.{method}"
         if out is not None:
             raise NotImplementedError(f"out argument of {name}()")

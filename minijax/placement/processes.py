@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, errors
+from minijax import config, core, errors
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from minijax.placement import engine
 from minijax.placement.devices import (CPU, CpuDevice, kind_in_use, known_by_number, processors)
@@ -109,13 +109,11 @@ def join() -> Any:
       ImportError: where there is no mpi4py, or no MPI.
       NotImplementedError: for several devices in each process, and for GPUs.
     """
-    if kind_in_use() is not CpuDevice:
-        raise NotImplementedError("several processes run one program on CPUs only: start it with "
-                                  f"JAX_PLATFORMS=cpu, not {kind_in_use().platform}.")
-    if config.num_cpu_devices.value > 1:
-        raise NotImplementedError(
-            "each process of a program has one device: start more processes, without "
-            f"jax_num_cpu_devices, which is {config.num_cpu_devices.value}.")
+    kind, devices = kind_in_use(), config.num_cpu_devices.value
+    core.refuse((kind is not CpuDevice, "several processes run one program on CPUs only: start it "
+                 f"with JAX_PLATFORMS=cpu, not {kind.platform}."),
+                (devices > 1, "each process of a program has one device: start more processes, "
+                 f"without jax_num_cpu_devices, which is {devices}."), error=NotImplementedError)
     with lazily.importing:
         from minijax.placement.mpi import MPIEngine
     engine = MPIEngine()

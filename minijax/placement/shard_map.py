@@ -293,8 +293,7 @@ class ShardMapTrace(BatchTrace):
     def typed(self, value: Array, dim: Dim, varies: bool) -> Array:
         return value if dim is None and not varies else ShardMapTracer(self, value, dim, varies)
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Array], params: Params
-                          ) -> list:
+    def process_primitive(self, primitive: Primitive, args: Sequence, params: Params) -> list:
         if primitive.calls_python(params):
             primitive, args, params = core.run_with(self, primitive.staged, args, params)
             args = [self.with_batch_axis(x) for x in args]

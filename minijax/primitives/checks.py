@@ -53,7 +53,8 @@ def report_outside(x: np.ndarray, *facts: np.ndarray, report: Report, **bounds: 
     return []
 
 
-def _lower(b: Any, outputs: Sequence, operands: Sequence, *, report: Report, **bounds: Any) -> None:
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: Report,
+           **bounds: Any) -> None:
     """Accesses are safe in any case, so that the kernel may go on after a report."""
     x = operands[0]
     if 0 in x.shape or not report.is_compiled():

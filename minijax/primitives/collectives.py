@@ -143,7 +143,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
       The primitive, and a function of a leaf and axes that applies it: over numbered axes of the
       array, then over named ones; or over the examples of a group.
     """
-    def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> Outs:
+    def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> tuple[list, list]:
         [x], [dim] = args, dims
         if axis.name != axis_name:  # the vmap of another axis leaves the reduction as it is
             return [p.bind(x, axis_name=axis_name)], [dim]

@@ -106,7 +106,8 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence, params: 
     return outs
 
 
-def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence) -> None:
+def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence[Any]
+         ) -> None:
     """Report bad numbers among the outputs of an operation."""
     for kind in _kinds_in(outs):
         is_sharded = _mode.get().is_sharded or any(map(has_sharding, (*args, *outs)))

@@ -16,7 +16,7 @@ import sys
 import time
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from minijax import config, errors
 from minijax.util import context
-from minijax.core import Array, Avals, jaxpr
+from minijax.core import Array, ShapedArray, jaxpr
 from minijax.sharp_bits.captured import Change, Place, Snapshot, is_own
 from minijax.sharp_bits.findings import refuse
 from minijax.util.source_info import DebugInfo, SourceInfo, source_of
@@ -32,7 +32,7 @@ from minijax.core.tracing import FlatFunction
 
 # ── While a function is traced ───────────────────────────────────────────────────────────────
 
-def watched(stage: Callable, fun: Any, in_avals: Avals,
+def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
             debug_info: DebugInfo | None) -> jaxpr.ClosedJaxpr:
     """The program of a user's function; a finding for each side effect.
 

@@ -39,7 +39,9 @@ def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
 
         def push(direction: Any) -> Any:
             out, tangent, *aux = jvp(partial, chosen, direction, has_aux=has_aux)
-            tangent = tree_util.tree_map(_part_of_jacobian, tangent, out)
+            # the derivative of a constant has zeros of its own dtype
+            tangent = tree_util.tree_map(lambda t, y: ad_util.zeros(y.aval) if (
+                t.dtype == dtypes.float0) else _as_weak_as(t, y), tangent, out)
             return (tangent, *aux) if has_aux else tangent
         out_axes = -1 if not has_aux else (-1, None)
         columns = api.vmap(push, out_axes=out_axes)(_basis(chosen))
@@ -92,9 +94,6 @@ def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
-def _part_of_jacobian(tangent: Any, out: Any) -> Any:
-    """A tangent as part of a Jacobian: a constant has zeros of its own dtype."""
-    return ad_util.zeros(out.aval) if tangent.dtype == dtypes.float0 else _as_weak_as(tangent, out)
 
 
 def _as_weak_as(derivative: Any, x: Any) -> Any:

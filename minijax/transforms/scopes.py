@@ -56,8 +56,7 @@ class _KnownAtOnce(core.EvalTrace):
     def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
         return not any(isinstance(x, Tracer) for x in args)
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Array], params: Params
-                          ) -> list:
+    def process_primitive(self, primitive: Primitive, args: Sequence, params: Params) -> list:
         return core.base_trace.process_primitive(primitive, args, params)
 
 
