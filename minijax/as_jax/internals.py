@@ -5,18 +5,18 @@ Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 
 from __future__ import annotations
 
+import collections
 import inspect
 import logging
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.custom import host_callback
 from minijax.util import source_info
-from minijax.core import ShapedArray
 from minijax.placement import meshes
 from minijax.placement.devices import Device
 from minijax.transforms.arguments import as_tuple
@@ -80,12 +80,10 @@ def safe_map(function: Callable[..., Any], *lists: Iterable[Any]) -> list:
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
 
-class PartialVal(NamedTuple):
+class PartialVal(collections.namedtuple("PartialVal", "aval const")):
     """A value of which the type is known, or the value itself: a pair with a None."""
 
-    aval: ShapedArray | None
-    const: Any
-
+    __slots__ = ()
     unknown = classmethod(lambda cls, aval: cls(aval, None))
     known = classmethod(lambda cls, const: cls(None, const))
 
