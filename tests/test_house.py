@@ -51,6 +51,7 @@ ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("compiler/targets/driver.py", "cuda"): "launches kernels on a GPU",
     ("placement/mpi.py", "mpi4py"): "collectives among processes",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
+    ("as_jax/checkpoints.py", "tensorstore"): "keeps the arrays of checkpoints",
     ("scipy/signal.py", "scipy"): "the windows that have names",
     ("primitives/lapack_host.py", "scipy"): "LAPACK's iterations: eigenvalues, triangular forms",
 }

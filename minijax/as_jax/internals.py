@@ -5,11 +5,12 @@ Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 
 from __future__ import annotations
 
+import collections
 import inspect
 import logging
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -79,12 +80,10 @@ def safe_map(function: Callable[..., Any], *lists: Iterable[Any]) -> list:
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
 
-class PartialVal(NamedTuple):
+class PartialVal(collections.namedtuple("PartialVal", "aval const")):
     """A value of which the type is known, or the value itself: a pair with a None."""
 
-    aval: core.ShapedArray | None
-    const: Any
-
+    __slots__ = ()
     unknown = classmethod(lambda cls, aval: cls(aval, None))
     known = classmethod(lambda cls, const: cls(None, const))
 
