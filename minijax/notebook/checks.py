@@ -215,7 +215,8 @@ def agree(given: str, found: Any, wanted: Any, *hints: str | tuple[Any, str],
 
 
 @contextlib.contextmanager
-def wanting(given: str, wanted: Any, *hints: str | tuple[type[Exception], str],
+def wanting(given: str, wanted: Any,
+            *hints: str | tuple[type[Exception] | tuple[type[Exception], ...], str],
             what: str = "the answer") -> Iterator[None]:
     """Where an answer raises an error, tell what was given and wanted as well.
 

@@ -246,9 +246,10 @@ exercise(
 def grade_mean_where(mean_where: Any) -> None:
     compiled = jax.jit(mean_where)
     random = np.random.default_rng(0)
-    cases = [([1.0, -2.0, 3.0], [True, False, True]), ([1.0, 5.0], [True, True]),
-             ([2.0, np.nan, 4.0], [True, False, True]), ([np.inf, 3.0], [False, True]),
-             ([2.0, np.nan, 4.0], [True, True, False])]
+    cases: list[tuple[list, list]] = [
+        ([1.0, -2.0, 3.0], [True, False, True]), ([1.0, 5.0], [True, True]),
+        ([2.0, np.nan, 4.0], [True, False, True]), ([np.inf, 3.0], [False, True]),
+        ([2.0, np.nan, 4.0], [True, True, False])]
     for n in (1, 3, 6, 9):
         cases.append((random.normal(size=n).round(2).tolist(),
                       [True, *(random.random(n - 1) < 0.5).tolist()]))

@@ -260,6 +260,11 @@ exercise(
 
 # -- transposed ------------------------------------------------------------------------------------
 
+def _parts(data: list, *places: list) -> tuple[np.ndarray, ...]:
+    """Numbers of a sparse matrix, and their places."""
+    return np.array(data, np.float32), *[np.array(part, np.int32) for part in places]
+
+
 def grade_transposed(transposed: Callable) -> None:
     random = np.random.default_rng(32)
     matrices = [np.array([[0, 2, 0], [0, 0, 0], [3, 0, 4]], np.float32),
@@ -280,10 +285,10 @@ def grade_transposed(transposed: Callable) -> None:
                  tuple(part.astype(right.dtype) for part, right in zip(
                      expected, _csr(matrices[0].T), strict=True)),
                  data="a number that is 0 has its place as well: `data` may change later")
-    twice = (np.float32([1, 2, 4]), *map(np.int32, ([1, 1, 0], [0, 2], [2, 3])))
+    twice = _parts([1, 2, 4], [1, 1, 0], [0, 2], [2, 3])
     _check_parts("the numbers 1 and 2 at one place, and 4 below, left of them,",
                  transposed(*twice, 2),
-                 (np.float32([4, 1, 2]), *map(np.int32, ([1, 0, 0], [0, 1], [1, 3]))),
+                 _parts([4, 1, 2], [1, 0, 0], [0, 1], [1, 3]),
                  data="both numbers of a place are kept, in their order")
 
 

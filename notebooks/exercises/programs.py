@@ -210,11 +210,11 @@ def grade_swapped(swapped: Callable) -> None:
                    f"{len(program.outvars)}, and yours is {len(results)}")
     largest = mini.Primitive("largest", impl=lambda x, axes: [np.max(x, axis=axes)])
     program = mini.make_jaxpr(lambda x: mini.sum(x, 0))(np.ones((2, 3)))
-    x = np.array([[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]])
+    matrix = np.array([[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]])
     inputs = 'swapped(program of sum(x, 0), "sum", largest)'
-    with wanting(inputs, x.max(0), "the parameters, such as `axes`, stay with the equation"):
-        result = mini.eval_jaxpr(swapped(program, "sum", largest), x)[0]
-    agree(inputs, result, x.max(0))
+    with wanting(inputs, matrix.max(0), "the parameters, such as `axes`, stay with the equation"):
+        result = mini.eval_jaxpr(swapped(program, "sum", largest), matrix)[0]
+    agree(inputs, result, matrix.max(0))
     sinh = mini.Primitive("sinh", impl=lambda x: [np.sinh(x)])
     program = mini.make_jaxpr(lambda x: sinh(mini.sin(x)))(1.0)
     names = [eqn.primitive.name for eqn in swapped(program, "sin", cosine).eqns]
