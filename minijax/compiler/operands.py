@@ -16,7 +16,6 @@ import numpy as np
 
 from . import host
 from .builder import Builder
-from .digest import Unnameable, canonical
 from .loops import (Address, Buffer, Constant, Operand, Scalar, Variable, accesses, copied,
                     copy_structure, defined, used, walk)
 from .routines import ALONE
@@ -124,17 +123,13 @@ class ProgramBuilder(Builder):
             self._buffers[id(value)] = buffer, value
         return Stored(self, self._buffers[id(value)][0])
 
-    def once(self, rule: Callable, params: dict[str, Any], buffers: Sequence[Buffer],
-             emit: Callable[[], None]) -> None:
-        """Emit the statements of a rule on some buffers, outside of loops; if it has emitted such
-        before, on others of the same types, a copy of these.
+    def once(self, rule: tuple[Any, ...], buffers: Sequence[Buffer], emit: Callable[[], None]
+             ) -> None:
+        """Emit the statements of a rule and its parameters on some buffers, outside of loops; if it
+        has emitted such before, on others of the same types, a copy of these.
         """
         body, places = self.scopes[0].statements, {x: k for k, x in enumerate(buffers)}
-        try:
-            key = rule, repr(canonical([*params.items()])), *(
-                (places[x], x.shape, x.dtype) for x in buffers)
-        except Unnameable:
-            return emit()
+        key = *rule, *((places[x], x.shape, x.dtype) for x in buffers)
         if key in self._kernels:
             statements, where = self._kernels[key]
             names: dict[Any, Any] = {x: self.temp(x.shape, x.dtype, x.name) if k is None

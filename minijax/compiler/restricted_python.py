@@ -21,15 +21,15 @@ def translated(source: str, attributes: str = "nounwind") -> str:
     variable, `words(n)` that of n words on the stack; `fetch_add(x, n)` changes a variable, and is
     its old value.
 
-    >>> print(translated("def twice(x): return x + x"))
+    >>> print(translated("def twice(x): return x + x"), end="")
     define i64 @twice(i64 %x.first) nounwind {
       %x = alloca i64
       store i64 %x.first, ptr %x
-      %v1 = load i64, ptr %x
       %v2 = load i64, ptr %x
-      %v3 = add i64 %v1, %v2
-      ret i64 %v3
-    after.4:
+      %v3 = load i64, ptr %x
+      %v4 = add i64 %v2, %v3
+      ret i64 %v4
+    return.1.end:
       ret i64 0
     }
     """

@@ -7,7 +7,7 @@ In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from minijax.core import Avals, physical_aval
@@ -17,6 +17,7 @@ from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction, real_dtype
 
 from .builder import LANES
+from .digest import Unnameable, canonical
 from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
@@ -446,10 +447,14 @@ class Lowering:
 
         buffers = [getattr(x, "whole", x) for x in (*operands, *outputs)]
         with self._noting(task):
-            if len(b.scopes) > 1 or None in buffers or any(subjaxprs(eqn.params)):
+            words = None
+            if len(b.scopes) == 1 and None not in buffers and not any(subjaxprs(eqn.params)):
+                with suppress(Unnameable):
+                    words = repr(canonical([*eqn.params.items()]))
+            if words is None:
                 emit()  # in a loop, on parts of arrays, or with lines of its own
             else:
-                b.once(task.rule, eqn.params, buffers, emit)
+                b.once((task.rule, words), buffers, emit)
         for statement in b.scopes[-1].statements[start:]:
             b.loops.setdefault(statement, note_of(eqn))
         for v, out in zip(eqn.outvars, outputs, strict=True):

@@ -85,6 +85,10 @@ class SaveByName:
         return ((params["name"] in self.names) == self.if_listed if prim is name_p
                 else self.if_unnamed)
 
+    def __repr__(self) -> str:
+        return (f"SaveOnlyTheseNames(saveable_names={self.names})" if self.if_listed
+                else f"SaveAnyNamesButThese(names={self.names})")
+
 
 @dataclasses.dataclass(frozen=True)
 class SaveFromBothPolicies:
