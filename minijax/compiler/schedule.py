@@ -441,10 +441,7 @@ class Lowering:
             b.origin(out.buffer, v)
             b.invalidate(out.buffer)  # it may hold the operand that the rule is going to change
         start = len(b.scopes[-1].statements)
-        def emit() -> None:
-            task.rule(b, outputs if anywhere else [out.buffer for out in outputs], operands,
-                      **eqn.params)
-
+        args = b, outputs if anywhere else [out.buffer for out in outputs], operands
         buffers = [getattr(x, "whole", x) for x in (*operands, *outputs)]
         with self._noting(task):
             words = None
@@ -452,9 +449,10 @@ class Lowering:
                 with suppress(Unnameable):
                     words = repr(canonical([*eqn.params.items()]))
             if words is None:
-                emit()  # in a loop, on parts of arrays, or with lines of its own
+                # In a loop, on parts of arrays, or with programs inside, which need frames.
+                task.rule(*args, **eqn.params)
             else:
-                b.once((task.rule, words), buffers, emit)
+                b.once((task.rule, words), buffers, lambda: task.rule(*args, **eqn.params))
         for statement in b.scopes[-1].statements[start:]:
             b.loops.setdefault(statement, note_of(eqn))
         for v, out in zip(eqn.outvars, outputs, strict=True):

@@ -27,7 +27,7 @@ class VectorText(FunctionText):
     def __init__(self, text: Any, lanes: int) -> None:
         vars(self).update(vars(text))  # the lines and the names are the same objects
         self.scalars, self.lanes, self.width = text, lanes, lanes
-        self.emit = text.emit  # which may be a subclass's, with locations
+        vars(self)["emit"] = text.emit  # which may be a subclass's, with locations
         self.vectors: dict[Operand | Variable, str] = {}  # names of what differs between lanes
         self.spread: dict[Operand | Variable, str] = {}  # and of vectors of what is printed once
         self.steps = Steps()

@@ -369,7 +369,8 @@ def sharding_like(x: Any, shape: tuple[int, ...]) -> Any:
     """The sharding of a template, or an array on other devices, for one of this shape, or None."""
     has_none = isinstance(x, core.Array) and not isinstance(x, DeviceArray)
     sharding = None if has_none else getattr(x, "sharding", None)
-    return sharding and (sharding if shape == x.shape or sharding.num_devices == 1 else None)
+    fits = sharding and (shape == x.shape or isinstance(sharding, SingleDeviceSharding))
+    return sharding if fits else None
 
 
 def is_sharded(x: Any) -> bool:

@@ -117,12 +117,12 @@ def test_the_library_is_left_what_is_large(dtype, least):
         assert left_to_the_library(jnp.matmul, small, small) == []
 
 
-def test_integers_and_unlike_factors_are_never_left_to_it():
+def test_integers_are_never_left_to_it_and_unlike_factors_as_the_wider_of_them():
     whole, single = np.zeros((256, 256), np.int32), np.zeros((256, 256), np.float32)
     short = single.astype(np.float16)
     assert left_to_the_library(jnp.matmul, whole, whole) == []
     mixed = lambda x, y: jax.lax.dot_general(x, y, (((1,), (0,)), ((), ())))
-    assert left_to_the_library(mixed, short, single) == []
+    assert left_to_the_library(mixed, short, single) == ["product_float32_float32_float32_tf32"]
     wide = lambda x: jax.lax.dot(x, x, preferred_element_type=np.float32)
     assert left_to_the_library(wide, short) == ["product_float16_float16_float32"]
 
