@@ -75,6 +75,7 @@ test test-all: lint
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --preview --select E303,W391 .  # blank lines that a deleted function leaves
 	$(BIN)/mypy
 
 # Beside JAX; numbers and pictures in build/bench. BENCH="--quick ratios softmax": some rows, soon;

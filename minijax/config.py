@@ -49,8 +49,6 @@ def _truth(value: object) -> bool:
     raise ValueError("not True or False")
 
 
-
-
 def _text_or_none(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value or None

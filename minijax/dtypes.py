@@ -8,6 +8,7 @@ In JAX: ``jax/_src/dtypes.py``.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -114,7 +115,7 @@ class KeyType:
 
     def __init__(self, impl: Any, tag: str, *key_shape: int) -> None:
         self.impl, self.tag, self.name, self.key_shape = impl, tag, f"key<{tag}>", key_shape
-        self.shape = (int(np.prod(key_shape)),)  # in memory the words form a vector
+        self.shape = (math.prod(key_shape),)  # in memory the words form a vector
         self.itemsize = self.shape[0] * self.base_dtype.itemsize
 
     def __repr__(self) -> str:

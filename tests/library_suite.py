@@ -92,9 +92,9 @@ HEADING = """# Libraries' own tests on minijax
 
 `python -m tests.library_suite --beside-jax --table FOLDER` writes the rows of files: of the
 cases that pass on JAX how many pass, fail, and use something inside of JAX; the share is that
-of the first among the first two.  In these rows flax/io_test, flax/tensorboard_test and
-equinox/test_onnx are left out, which need TensorFlow and ONNX; all but Equinox ran with
-`JAX_DISABLE_MOST_OPTIMIZATIONS=1`.  These are sums, and the share of all that pass on JAX:
+of the first among the first two.  Files that need TensorFlow or ONNX are not in the table, and
+of some libraries only a share of the cases is.  These are sums, and the share of all that pass
+on JAX:
 
 | library | on JAX | passed | share |
 |:--|---:|---:|---:|

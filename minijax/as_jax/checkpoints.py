@@ -31,7 +31,8 @@ class GlobalAsyncCheckpointManager:
         for x, spec in zip(map(np.asarray, arrays), tensorstore_specs, strict=True):
             tensorstore.open(spec, create=True, delete_existing=True, dtype=x.dtype.name,
                              shape=x.shape).result().write(x).result()
-        (on_commit_callback or tuple)()
+        if on_commit_callback is not None:
+            on_commit_callback()
 
     def deserialize(self, shardings: Sequence, tensorstore_specs: Sequence[dict],
                     global_shapes: Sequence | None = None, dtypes: Sequence | None = None) -> list:

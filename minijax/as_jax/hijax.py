@@ -50,5 +50,10 @@ def register_hitype(kind: type, type_of: Callable) -> None:
     """Declare the type of a class's values; it is never used."""
 
 
-# The effects that branches and loops may have: here all of them.
-control_flow_allowed_effects: Any = type("Effects", (set,), {"add_type": set.add})()
+class _Effects(set):
+    """The effects that branches and loops may have: here all of them."""
+
+    add_type = set.add
+
+
+control_flow_allowed_effects = _Effects()

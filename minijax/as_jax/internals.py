@@ -5,12 +5,11 @@ Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 
 from __future__ import annotations
 
-import collections
 import inspect
 import logging
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,12 +79,19 @@ def safe_map(function: Callable[..., Any], *lists: Iterable[Any]) -> list:
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
 
-class PartialVal(collections.namedtuple("PartialVal", "aval const")):
+class PartialVal(NamedTuple):
     """A value of which the type is known, or the value itself: a pair with a None."""
 
-    __slots__ = ()
-    unknown = classmethod(lambda cls, aval: cls(aval, None))
-    known = classmethod(lambda cls, const: cls(None, const))
+    aval: core.ShapedArray | None
+    const: Any
+
+    @classmethod
+    def unknown(cls, aval: core.ShapedArray) -> PartialVal:
+        return cls(aval, None)
+
+    @classmethod
+    def known(cls, const: Any) -> PartialVal:
+        return cls(None, const)
 
 
 def trace_to_jaxpr_nounits(fun: Callable[..., Sequence[Any]], pvals: Sequence[PartialVal],
@@ -154,7 +160,8 @@ class Excluded(list[str]):
     """Files besides our own whose frames tracebacks leave out."""
 
     def append(self, path: str) -> None:
-        self[:] = {*self, path}  # once, of two lists of JAX
+        if path not in self:  # JAX keeps two such lists
+            super().append(path)
         errors.internal_files[path] = True
 
     def remove(self, path: str) -> None:

@@ -64,9 +64,9 @@ def llvm_type(dtype: np.dtype, width: int = 0) -> str:
     >>> llvm_type(np.dtype("float32")), llvm_type(np.dtype("uint8")), llvm_type(np.dtype("bool"), 8)
     ('float', 'i8', '<8 x i1>')
     """
-    kind = kind_of(dtype)
-    number = {4: "float", 8: "double"}.get(dtype.itemsize) if kind == "f" else None
-    return in_lanes_of(width, number or ("i1" if kind == "b" else f"i{8 * dtype.itemsize}"))
+    kind, bits = kind_of(dtype), 8 * dtype.itemsize
+    number = {"f": "float" if bits == 32 else "double", "b": "i1"}.get(kind, f"i{bits}")
+    return in_lanes_of(width, number)
 
 
 def _stored_type(dtype: np.dtype) -> str:
@@ -100,12 +100,6 @@ def instruction(template: str, dtype: np.dtype, result: np.dtype, width: int) ->
     scalars = llvm_type(dtype), llvm_type(result), "i1", "half"
     types = dict(zip("stbh", (in_lanes_of(width, t) for t in scalars), strict=True))
     return template.format(m=mangled(dtype, width), x="{0}", y="{1}", z="{2}", **types)
-
-
-@cache
-def printer(kind: type) -> str:
-    """The name of the method that prints a kind of statements."""
-    return f"print_{kind.__name__.lower()}"
 
 
 class _Instructions(Arithmetic):
@@ -217,7 +211,7 @@ class FunctionText:
     def body(self, statements: Iterable[Statement]) -> None:
         """Print statements; each kind has a method below."""
         for statement in statements:
-            getattr(self, printer(type(statement)))(statement)  # type: ignore[arg-type]
+            getattr(self, "print_" + type(statement).__name__.lower())(statement)
 
     # Scalars
 

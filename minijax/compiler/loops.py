@@ -7,14 +7,13 @@ In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
 
 import numpy as np
 
 from .scalars import BOOL as BOOL, INT64 as INT64, OPS as OPS, NumpyScalars as NumpyScalars
-
 
 
 BODIES = ("condition", "then", "orelse", "body")
@@ -49,7 +48,7 @@ def cached_on_node(f: F) -> F:
             cached = node.cached
         except AttributeError:
             cached = node.cached = {}
-        key = f, *args
+        key = kept, *args
         if key not in cached:
             cached[key] = f(node, *args)
         return cached[key]
@@ -388,8 +387,7 @@ def structure(node: Node) -> tuple[tuple[Any, ...], list[Named]]:
 def copy_structure(node: Node, copy: Node, names: Mapping[Any, Any]) -> None:
     """Keep with a copy of a node, which has other names, what is known of the node."""
     key, named = structure(node)
-    copy.cached = {(structure.__wrapped__,): (  # type: ignore[attr-defined]
-        key, [names.get(x, x) for x in named])}
+    copy.cached = {(structure,): (key, [names.get(x, x) for x in named])}
 
 
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:
@@ -419,15 +417,11 @@ def substituted(x: Any, names: Mapping[Any, Operand]) -> Any:
     return names.get(x, x)
 
 
-def copied(x: Any, names: dict[Any, Any]) -> Any:
-    """The same, with new names for all that is defined, which join the others."""
-    if isinstance(x, tuple):
-        return tuple([copied(each, names) for each in x])
-    if not isinstance(x, (Statement, Address)):
-        return names.get(x, x)
-    if old := defined(x):
-        names[old] = type(old)(old.name, old.dtype)
-    return type(x)(*[copied(each, names) for each in vars(x).values()])
+def copied(statements: Sequence[Statement], names: dict[Any, Any]) -> tuple[Statement, ...]:
+    """The same statements, with new names for all that they define, which join the others."""
+    names.update((x, (Variable if isinstance(x, Variable) else Scalar)(x.name, x.dtype))
+                 for x in map(defined, walk(statements)) if x)
+    return substituted(tuple(statements), names)
 
 
 def accessed(statement: Statement) -> tuple[Buffer, ...]:

@@ -156,13 +156,16 @@ def _affinities(task: Node, values: Iterable[Var], constant: Iterable[bool], dep
         yield None
         return
     yield from values
-    path = ("axis", depth)  # then the values that it reads along the loop, with the axis
-    yield from {(v, axis) for v, patterns in task.reads.items() for axis in range(v.aval.ndim)
-                if FLAT not in patterns and all(p[axis] == path for p in patterns)}
+    yield from _rows_read(task, depth)
     for flag in constant:
         yield task.loops, task.rank, flag
 
 
+def _rows_read(task: Node, depth: int) -> set[tuple[Var, int]]:
+    """The values that it reads along the loop, with the axis."""
+    path = ("axis", depth)
+    return {(v, axis) for v, patterns in task.reads.items() for axis in range(v.aval.ndim)
+            if FLAT not in patterns and all(p[axis] == path for p in patterns)}
 
 
 def _plan(nest: Nest) -> None:

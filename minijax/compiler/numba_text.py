@@ -64,8 +64,6 @@ class NotInNumba(NotImplementedError):
     """A program has a call or a dtype that Numba programs lack."""
 
 
-
-
 def numba_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
     """The kernel as a Numba program, with a `main` that calls it on NumPy arrays of these types.
 

@@ -134,9 +134,9 @@ class ProgramBuilder(Builder):
             statements, where = self._kernels[key]
             names: dict[Any, Any] = {x: self.temp(x.shape, x.dtype, x.name) if k is None
                                      else buffers[k] for x, k in where.items()}
-            for each in statements:
-                body.append(copied(each, names))
-                copy_structure(each, body[-1], names)
+            for each, copy in zip(statements, copied(statements, names), strict=True):
+                body.append(copy)
+                copy_structure(each, copy, names)
             return
         start, temps = len(body), len(self.temps)
         emit()

@@ -449,8 +449,7 @@ class Lowering:
                 with suppress(Unnameable):
                     words = repr(canonical([*eqn.params.items()]))
             if words is None:
-                # In a loop, on parts of arrays, or with programs inside, which need frames.
-                task.rule(*args, **eqn.params)
+                task.rule(*args, **eqn.params)  # from here: nested programs need each frame
             else:
                 b.once((task.rule, words), buffers, lambda: task.rule(*args, **eqn.params))
         for statement in b.scopes[-1].statements[start:]:

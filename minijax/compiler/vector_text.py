@@ -27,11 +27,13 @@ class VectorText(FunctionText):
     def __init__(self, text: Any, lanes: int) -> None:
         vars(self).update(vars(text))  # the lines and the names are the same objects
         self.scalars, self.lanes, self.width = text, lanes, lanes
-        vars(self)["emit"] = text.emit  # which may be a subclass's, with locations
         self.vectors: dict[Operand | Variable, str] = {}  # names of what differs between lanes
         self.spread: dict[Operand | Variable, str] = {}  # and of vectors of what is printed once
         self.steps = Steps()
         self.mask = ""  # which lanes have taken the branches around; empty: all
+
+    def emit(self, instruction: str) -> None:
+        self.scalars.emit(instruction)  # which may be a subclass's, with locations
 
     def value(self, x: Any) -> str:
         """The vector of an operand."""

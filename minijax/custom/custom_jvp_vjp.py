@@ -29,7 +29,7 @@ from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import batch_to, instantiate, public_tangent, reduce_sum_p
-from minijax.primitives.dynamic_slice import with_batch_axis as _with_dim
+from minijax.primitives.dynamic_slice import with_batch_axis
 from minijax.primitives.named_axes import checks_vma, varying_along
 from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
                                   is_tracer, stage, unflattened_call)
@@ -178,11 +178,9 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
         if typed is not None:
             out_dims[:] = typed if len(typed) == len(outs) else [*typed, *typed]
         return [Zero(with_axis(y.aval, new, axis.size, axis.name)) if isinstance(y, Zero)
-                else _with_dim(x, old, new, axis.size)
+                else with_batch_axis(x, old, new, axis.size)
                 for x, y, old, new in zip(outs, outs_of_one, rule_dims, out_dims, strict=True)]
     return on_batch
-
-
 
 
 # ── Symbolic zeros, as rules with `symbolic_zeros=True` get them ──────────────────────────────
@@ -593,7 +591,7 @@ def _unbatched(ct: Any, dim: Dim, axis: Axis) -> Any:
     if isinstance(ct, Zero) or ct.aval.dtype == dtypes.float0:
         return Zero(without_axis(ct.aval, 0) if dim is None else ct.aval)
     if dim is None and checks_vma(axis):
-        return _with_dim(ct, 0, None, axis.size)
+        return with_batch_axis(ct, 0, None, axis.size)
     return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
 
 

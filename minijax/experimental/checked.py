@@ -390,7 +390,6 @@ RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]]
 # ── Checks of every operation ────────────────────────────────────────────────────────────────
 
 
-
 def _nans(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -> list:
     return [jnp.isnan(x) for x in outs
             if primitive.may_produce_nan and dtypes.issubdtype(x.dtype, np.inexact)]

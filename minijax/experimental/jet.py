@@ -173,9 +173,7 @@ def jet_flat(fun: Callable[..., Sequence[Any]], values: Sequence[Array],
     args = [x if terms is None else trace.join(_curve(x, terms))
             for x, terms in zip(values, series, strict=True)]
     curves = list(map(trace.split, run_flat(trace, fun, args)))
-    return [c[0] for c in curves], [[
-        instantiate(c[n]) if has_derivatives(c[0].aval) else jnp.zeros(c[0].shape)
-        for n in range(1, order + 1)] for c in curves]
+    return [c[0] for c in curves], [[_term(c, n + 1) for n in range(order)] for c in curves]
 
 
 def _curve(value: Array, terms: Sequence[Any]) -> Curve:
@@ -184,6 +182,10 @@ def _curve(value: Array, terms: Sequence[Any]) -> Curve:
     return Curve(value, lambda n: terms[n - 1] if n <= len(terms) else zero)
 
 
+def _term(curve: Curve, n: int) -> Array:
+    if has_derivatives(curve[0].aval):
+        return instantiate(curve[n])
+    return jnp.zeros(curve[0].shape)
 
 
 # ── Rules: from curves to curves ─────────────────────────────────────────────────────────────

@@ -87,7 +87,6 @@ class Journal:
         self._steps.append(lambda: _refill(table, before))
         _refill(table, contents)
 
-
     @contextlib.contextmanager
     def watching_tables(self) -> Iterator[None]:
         """What is entered into the package's tables meanwhile can be taken out again."""

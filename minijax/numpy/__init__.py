@@ -5,6 +5,8 @@ One file per family, loaded with the first of its functions.  In JAX: `jax/numpy
 
 from typing import TYPE_CHECKING
 
+import ml_dtypes
+
 from minijax.placement.out_sharding import exported
 from minijax.util import lazily
 
@@ -86,4 +88,6 @@ if TYPE_CHECKING:
     from minijax.numpy.vectorization import apply_along_axis, vectorize
 
 __all__ = lazily.attach(globals(), exported(__name__))
-del TYPE_CHECKING, exported, lazily
+if not hasattr(ml_dtypes, "int1"):  # from ml_dtypes 0.6 on
+    __all__ = [name for name in __all__ if name not in ("int1", "uint1")]
+del TYPE_CHECKING, exported, lazily, ml_dtypes

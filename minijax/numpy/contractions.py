@@ -15,14 +15,13 @@ import numpy as np
 
 from minijax.util import caches
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, as_arrays, canonical_axis, check_axis_index,
                                      check_loop_ranks, check_promotion, choose, convert,
                                      diagonal_offset, indices_along, like, public, result_dtype)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
-from minijax.primitives.axes import refuse
 
 Labels = Sequence[Any]  # a letter for each axis, or a number
 
@@ -115,8 +114,9 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
       ValueError: for scalars, and for stacks that do not broadcast.
       TypeError: where the inner sizes differ.
     """
-    refuse((a.ndim == 0 or b.ndim == 0, f"matmul input operand {int(a.ndim > 0)} must have ndim "
-            "at least 1, but it has ndim 0"), error=ValueError)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ValueError(f"matmul input operand {int(a.ndim > 0)} must have ndim at least 1, "
+                         "but it has ndim 0")
     if a.ndim <= 2 and b.ndim <= 2:
         axes = [a.ndim - 1], [max(b.ndim - 2, 0)]
         return _sum_of_products(a, b, axes, precision, preferred_element_type)
@@ -201,14 +201,16 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
             raise TypeError("tensordot requires both axes lists to be either ints, tuples or "
                             f"lists, got {a_axes} and {b_axes}")
     elif isinstance(axes, int) and not isinstance(axes, bool):
-        refuse((axes > min(a.ndim, b.ndim), f"Number of tensordot axes (axes {axes}) exceeds input "
-                f"ranks ({a.shape} and {b.shape})"))
+        if axes > min(a.ndim, b.ndim):
+            raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks "
+                            f"({a.shape} and {b.shape})")
         a_axes, b_axes = range(a.ndim - axes, a.ndim), range(axes)
     else:
         raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of "
                         f"lists/tuples of ints, got {axes}.")
-    refuse((len(a_axes) != len(b_axes), "tensordot requires axes lists to have equal length, "
-            f"got {list(a_axes)} and {list(b_axes)}."))
+    if len(a_axes) != len(b_axes):
+        raise TypeError("tensordot requires axes lists to have equal length, "
+                        f"got {list(a_axes)} and {list(b_axes)}.")
     dims = [[canonical_axis(d, x.ndim) for d in axes] for x, axes in ((a, a_axes), (b, b_axes))]
     return _sum_of_products(a, b, dims, precision, preferred_element_type)
 
@@ -321,6 +323,7 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
             y, y_labels = _sum_unneeded(y, y_labels, {*needed, *labels}, dtype)
             every = dict.fromkeys((*labels, *y_labels)) if rest else result
             order = [label for label in every if label in needed]
+            # As in JAX the operands change places, unless the product would be transposed then.
             pair = y, y_labels, x, labels
             if _labels_of_product(y_labels, labels, order) != order:
                 pair = x, labels, y, y_labels
@@ -356,13 +359,15 @@ def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resul
     """The contraction path: the positions of the operands of each step."""
     optimize = "auto" if optimize is None else optimize
     if not isinstance(optimize, str | bool):
-        refuse((any(len(step) > 2 for step in optimize), "jax.numpy.einsum does not support "
-                "simultaneous contraction of 3 or more operands. Typically this means you've "
-                "passed an unsupported path to the einsum optimize parameter."),
-               error=NotImplementedError)
+        if any(len(step) > 2 for step in optimize):
+            raise NotImplementedError(
+                "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. "
+                "Typically this means you've passed an unsupported path to the einsum optimize "
+                "parameter.")
         count = len(terms) - sum(len(step) - 1 for step in optimize)
-        refuse((count != 1, f"the steps {optimize} leave {count} arrays instead of one; "
-                "optimize=True finds steps."), error=ValueError)
+        if count != 1:
+            raise ValueError(f"the steps {optimize} leave {count} arrays instead of one; "
+                             "optimize=True finds steps.")
         return optimize
     if len(terms) < 3:
         return [tuple(range(len(terms)))]
@@ -472,8 +477,9 @@ def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[s
     """The size of the axes of each label; ones broadcast."""
     sizes: dict[str, int] = {}
     for position, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-        refuse((len(term) != len(shape), f"Einstein sum subscript '{term}' does not contain the "
-                f"correct number of indices for operand {position}."), error=ValueError)
+        if len(term) != len(shape):
+            raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
+                             f"of indices for operand {position}.")
         for label, size in zip(term, shape, strict=True):
             previous = sizes.setdefault(label, size)
             if 1 not in (previous, size) and previous != size:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array, refuse
+from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import contractions, diagonals, factorisations, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
@@ -246,9 +246,10 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Array([[1, 5],
            [0, 1]], dtype=int32)
     """
-    refuse((a.ndim < 2,
-            f"{a.ndim}-dimensional array given. Array must be at least two-dimensional"),
-           (a.shape[-1:] != a.shape[-2:-1], "Last 2 dimensions of the array must be square"))
+    if a.ndim < 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    if a.shape[-1] != a.shape[-2]:
+        raise TypeError("Last 2 dimensions of the array must be square")
     try:
         n = operator.index(n)
     except TypeError:
@@ -385,9 +386,10 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     a, b = promote_dtypes_inexact(a, b)
     if a.shape[0] != b.shape[0]:
         raise ValueError("Leading dimensions of input arrays must match")
-    given = "-dimensional array given. Array must be"
-    refuse((a.ndim != 2, f"{a.ndim}{given} two-dimensional"),
-           (b.ndim not in (1, 2), f"{b.ndim}{given} one or two-dimensional"))
+    if a.ndim != 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    if b.ndim not in (1, 2):
+        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
     check_promotion(real_dtype(a.dtype).type(0), rcond)
     sides = b if b.ndim == 2 else b[:, None]
     eps = dtypes.finfo(a.dtype).eps

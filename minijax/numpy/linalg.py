@@ -32,8 +32,9 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, x2 = as_arrays("jnp.linalg.outer", x1, x2)
     _check_promotion(x1, x2)
-    _refuse((x1.ndim != 1 or x2.ndim != 1, "Input arrays must be one-dimensional, but they are "
-             f"x1.ndim={x1.ndim} x2.ndim={x2.ndim}"), error=ValueError)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError("Input arrays must be one-dimensional, but they are "
+                         f"x1.ndim={x1.ndim} x2.ndim={x2.ndim}")
     return contractions.outer(x1, x2)
 
 
@@ -46,9 +47,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """
     x1, x2 = as_arrays("jnp.linalg.outer", x1, x2)
     _check_promotion(x1, x2)
-    _refuse((x1.shape[axis] != 3 or x2.shape[axis] != 3, "Both input arrays must be (arrays of) "
-             f"3-dimensional vectors, but they have x1.shape[axis]={x1.shape[axis]} and "
-             f"x2.shape[axis]={x2.shape[axis]}"), error=ValueError)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
+            f"x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]}")
     return contractions.cross(x1, x2, axis=axis)
 
 

@@ -185,7 +185,6 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     return lax.transpose(a, [canonical_axis(axis, a.ndim) for axis in axes])
 
 
-
 def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
     """The array with its axes in another order.
 

@@ -74,4 +74,3 @@ def _summed(x: Any, producers: Producers, uses: Counter) -> JaxprEqn | None:
         return eqn if eqn.params["op"] == "add" else None
     is_linear = eqn.primitive in LINEAR and all(isinstance(y, Literal) for y in eqn.invars[1:])
     return _summed(eqn.invars[0], producers, uses) if is_linear else None
-

@@ -187,7 +187,6 @@ class _Call:
                 raise self._too_long("out", spec, x, f"{where} has shape {shape}, which")
         return outs
 
-
     # ── Refusals ─────────────────────────────────────────────────────────────────────────────
 
     def _error(self, what: str, details: str, cure: str) -> ValueError:

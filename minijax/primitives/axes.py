@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Tracer, refuse
+from minijax.core import Tracer
 
 Dim = int | None  # where a batch axis is; None: the same value for the whole batch
 Index = tuple[Any, ...]
 Shape = tuple[int, ...]
 Axes = tuple[int, ...]
 LARGEST = np.iinfo(np.int64).max
-
-
 
 
 def check_sizes(fun: str, argument: str, sizes: Any) -> None:
@@ -32,8 +30,8 @@ def check_sizes(fun: str, argument: str, sizes: Any) -> None:
     except TypeError:
         raise TypeError(f"{fun} {argument} must have every element be an integer type, "
                         f"got {tuple(map(type, sizes))}.") from None
-    refuse((any(n < 0 for n in numbers),
-            f"{fun} {argument} must have every element be nonnegative, got {sizes}."))
+    if any(n < 0 for n in numbers):
+        raise TypeError(f"{fun} {argument} must have every element be nonnegative, got {sizes}.")
 
 
 def canonical_axis(axis: Any, ndim: int) -> int:

@@ -600,8 +600,6 @@ def _exchanged(x: Array, names: Sequence, split: int, to: int) -> Array:
     return transpose(out, axes.with_item(range(1, x.ndim), to, 0))
 
 
-
-
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
     """A named axis exchanged with an axis of the values, which has the same size.
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, as_value,
-                          dtype_name)
+                          dtype_name, refuse)
 from minijax.primitives import ad_util, algebra, comparison, convert, families, summation
-from minijax.primitives.axes import Axes, as_dims, batched_axes, refuse, without
+from minijax.primitives.axes import Axes, as_dims, batched_axes, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
@@ -276,10 +276,11 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = N
     if dimension_numbers is None:
         lhs_shape, rhs_shape = np.shape(lhs), np.shape(rhs)
         fits = {1, 2}.issuperset({len(lhs_shape), len(rhs_shape)})
-        refuse((not fits or lhs_shape[-1] != rhs_shape[0], "jax.lax.dot: dimension_numbers must be "
-                "specified when not performing simple un-batched matrix-matrix, matrix-vector, or "
-                f"vector-vector products; got lhs_shape={lhs_shape} rhs_shape={rhs_shape}"),
-               error=ValueError)
+        if not fits or lhs_shape[-1] != rhs_shape[0]:
+            raise ValueError(
+                "jax.lax.dot: dimension_numbers must be specified when not performing simple "
+                "un-batched matrix-matrix, matrix-vector, or vector-vector products; got "
+                f"lhs_shape={lhs_shape} rhs_shape={rhs_shape}")
         dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 

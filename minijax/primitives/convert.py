@@ -182,14 +182,14 @@ def filling(value: Any, dtype: Any, weak_type: bool = False) -> Array:
 def _bitcast_type(x: ShapedArray, *, new_dtype: Any) -> list[ShapedArray]:
     old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     odd = x.dtype != new_dtype and any(d.kind in "bc" for d in (x.dtype, new_dtype))
-    axes.refuse((odd, "lax.bitcast_convert_type does not support bool or complex values unless "
+    core.refuse((odd, "lax.bitcast_convert_type does not support bool or complex values unless "
                       "the operand and destination types match. Got operand "
                       f"dtype={dtype_name(x.dtype)}, new_dtype={new_dtype!r}. Consider using "
                       "the arr.view() method instead."))
     if old >= new:
         return [ShapedArray(x.shape + (() if old == new else (old // new,)), new_dtype)]
     last = x.shape[-1] if x.shape else 1
-    axes.refuse((last * old != new,
+    core.refuse((last * old != new,
                  f"Attempting to convert array of shape {x.shape} from {dtype_name(x.dtype)} of "
                  f"size {old} bits to {dtype_name(new_dtype)} of size {new}, bits but "
                  f"{last} * {old} != {new}"), error=ValueError)

@@ -244,8 +244,6 @@ def _merge_axis(x: Array, source: int, target: int) -> Array:
                                     *moved.shape[target + 2:]))
 
 
-
-
 # ── Derivatives: convolutions again ──────────────────────────────────────────────────────────
 
 def _swapped(spec: Axes) -> Axes:

@@ -122,7 +122,6 @@ qr_p = factorization(
 # ── eigh ─────────────────────────────────────────────────────────────────────────────────────
 
 
-
 def _eigh_tangents(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]:
     """Giles, *Collected matrix derivative results* (2008), section 3.1."""
     vectors, values = outs

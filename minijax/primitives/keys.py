@@ -206,8 +206,6 @@ def _split(keys: Array, shape: Shape) -> Array:
     return reshape(words, (*keys.shape[:-1], *shape, 2))
 
 
-
-
 random_split_p = key_operation(
     "random_split",
     program=_split,
@@ -246,8 +244,6 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
         parts = reshape(parts, (*words.shape[:-1], math.prod(parts.shape[-2:])))
         words = slice_in_dim(parts, 0, size, axis=-1)
     return reshape(words, keys.shape[:-1] + shape)
-
-
 
 
 random_bits_p = key_operation(

@@ -90,8 +90,6 @@ def _eig(x: np.ndarray, *, left: bool, right: bool, varies: bool) -> list[np.nda
     return list(results) if left or right else [results]
 
 
-
-
 def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool) -> Outs:
     """Giles, *Collected matrix derivative results* (2008), section 3.1."""
     if (left or right) and not varies:

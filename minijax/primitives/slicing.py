@@ -77,8 +77,6 @@ def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit
                          strides=None if strides is None else with_item(strides, dim, 1))], [dim]
 
 
-
-
 slice_p = ad_util.rearrangement(
     "slice",
     impl=lambda x, start_indices, limit_indices, strides: x[tuple(

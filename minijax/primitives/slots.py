@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Avals, ShapedArray, cannot, dtype_name, refuse
+from minijax.core import Avals, ShapedArray, cannot, dtype_name
 from minijax.dtypes import computed_in, is_narrow
 from minijax.util.lazily import later
 
@@ -183,11 +183,12 @@ def check_same_dtypes(name: str, *avals: ShapedArray) -> None:
 
 
 def check_reducible(name: str, x: ShapedArray, accepts: tuple) -> None:
-    got = dtype_name(x.dtype)  # bits are not the small integers, either
-    refuse((accepts == BITS and x.dtype.kind not in "biu",
-            f"logical reduction requires operand dtype bool or int, got {got}."),
-           (accepts == NUMBER and not dtypes.issubdtype(x.dtype, np.number),
-            f"{name} does not accept dtype {got}. Accepted dtypes are subtypes of number."))
+    if accepts == BITS and x.dtype.kind not in "biu":  # not the small integers, either
+        raise TypeError("logical reduction requires operand dtype bool or int, got "
+                        f"{dtype_name(x.dtype)}.")
+    if accepts == NUMBER and not dtypes.issubdtype(x.dtype, np.number):
+        raise TypeError(f"{name} does not accept dtype {dtype_name(x.dtype)}. "
+                        "Accepted dtypes are subtypes of number.")
     check_dtypes(name, [x], [accepts])
 
 

@@ -209,6 +209,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
 LONG_ROW, MAX_BLOCK = 1 << 21, 1 << 13  # elements
 
 
+def _block_size(n: int) -> int:
+    """A divisor of n for its blocks; n itself where there is none."""
+    return next((k for k in range(MAX_BLOCK, MAX_BLOCK // 8, -1) if n % k == 0), n)
 
 
 def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive:
@@ -228,9 +231,7 @@ def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive
 
     def program(x: Array, axes: Axes, index_dtype: Any) -> Array:
         """A single long row is read once: the extrema of its blocks lead to the block."""
-        n = x.shape[axes[0]]
-        # a divisor of n, or else n itself
-        size = next((k for k in range(MAX_BLOCK, MAX_BLOCK // 8, -1) if n % k == 0), n)
+        n, size = x.shape[axes[0]], _block_size(x.shape[axes[0]])
         if not x.size == n >= LONG_ROW or size == n:
             return converted(first_index(x, axes), index_dtype)
         blocks = ad_util.reshaped(x, (n // size, size))

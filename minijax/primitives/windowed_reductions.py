@@ -176,8 +176,6 @@ def _batch_overlap(axis: Axis, args: list, dims: list, shape: Shape, **params: S
     return [out], [0]
 
 
-
-
 overlap_p = Primitive(
     "overlap",
     impl=_overlap_impl,
@@ -378,8 +376,6 @@ def _gather_cotangent(ct: Array, t: Any, x: Array, *, base_dilation: Shape, wind
             raise NotImplementedError("VJP not implemented for select_and_gather (MaxPool) with "
                                       f"{name} dilation, got {name}_dilation={dilation}.")
     return select_and_scatter_add_p.bind(ct, x, **params)
-
-
 
 
 def _selected_examples(scatter: bool) -> list[Example]:

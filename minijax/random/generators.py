@@ -110,6 +110,10 @@ _ROTATIONS = ((10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10)
 _PARITY = np.uint32(0x1BD11BDA)
 
 
+def _rotated(x: Any, bits: int) -> Any:
+    return x << np.uint32(bits) | x >> np.uint32(32 - bits)
+
+
 def _threefry4x32(key: Words, counter: Words) -> Words:
     """Twenty rounds that mix two pairs of words; each fourth adds a part of the key."""
     schedule = [*key, key[0] ^ key[1] ^ key[2] ^ key[3] ^ _PARITY]
@@ -118,7 +122,7 @@ def _threefry4x32(key: Words, counter: Words) -> Words:
         for (a, b), bits in zip(((0, 3), (2, 1)) if i % 2 else ((0, 1), (2, 3)),
                                 _ROTATIONS[i % 8], strict=True):
             x[a] = x[a] + x[b]
-            x[b] = x[a] ^ (x[b] << np.uint32(bits) | x[b] >> np.uint32(32 - bits))
+            x[b] = x[a] ^ _rotated(x[b], bits)
         if i % 4 == 3:
             step = i // 4 + 1
             x = [word + schedule[(k + step) % 5] for k, word in enumerate(x)]
@@ -139,8 +143,6 @@ def _places(shape: Shape) -> Words:
     """The row-major number of each element, as its upper and its lower word."""
     place = lax.reshape(lax.iota(np.uint32, math.prod(shape)), shape)
     return [lax.full_like(place, 0), place]
-
-
 
 
 def _mixed(words: Words) -> Any:

@@ -206,8 +206,6 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
             + ";\n".join(lines))
 
 
-
-
 # ── Programs and types ───────────────────────────────────────────────────────────────────────
 
 def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),

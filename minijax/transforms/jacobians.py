@@ -94,8 +94,6 @@ def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
-
-
 def _as_weak_as(derivative: Any, x: Any) -> Any:
     """A part of a Jacobian, weakly typed where the value that it belongs to is."""
     if derivative.dtype == dtypes.float0:

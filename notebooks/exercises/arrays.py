@@ -18,8 +18,6 @@ EXPRESSIONS = ("x + 1", "x + jnp.arange(2)", "x + np.float64(1)", "jnp.int8(1) +
                "jnp.arange(2) / 2")
 
 
-
-
 def _agrees(call: str, result: Any, expected: Any, hint: str = "") -> None:
     expect(type(result) is type(expected) and result == expected,
            f"`{call}` is {expected!r}, and yours gives {result!r}" + (f": {hint}" if hint else ""))

@@ -17,7 +17,6 @@ from minijax.notebook.checks import agree, exercise, expect, near, numbers, show
 CHAPTER = "19_nans"
 
 
-
 def _letters(answer: Any, last: str) -> set[str]:
     """An answer that is a string of letters, as a set."""
     expect(isinstance(answer, str), 'a string of letters is expected, such as "abc", and yours is '

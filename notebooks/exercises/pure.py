@@ -227,7 +227,6 @@ exercise(
     hints=["ask of each: would a second trace change something again?"])
 
 
-
 # -- times_traced ----------------------------------------------------------------------------------
 
 _ARGUMENTS = {  # in a reader's words, the value, and a name for its type

@@ -15,7 +15,6 @@ import minijax
 from minijax.compiler import cache, cpu, llvm
 
 
-
 def array(name, k):
     """LLVM text: the address of the elements of the k-th array that a kernel is given."""
     header = object.__basicsize__

@@ -57,12 +57,14 @@ def test_laws_hold_without_a_compiler():
     assert not run.returncode, run.stdout
 
 
-def test_a_browser_interprets():
+def test_a_browser_interprets_and_has_an_older_ml_dtypes():
     run = in_a_process("-c", "import numpy, sys; sys.platform = 'emscripten'\n"
                        "from tests import as_in_a_browser; as_in_a_browser.enter()\n"
                        "import minijax as jax\n"
-                       "print(jax.devices()[0].interprets, jax.jit(lambda x: x + 1)(2))")
-    assert run.stdout.split() == ["True", "3"], run.stderr
+                       "print(jax.devices()[0].interprets, jax.jit(lambda x: x + 1)(2))\n"
+                       "from minijax.numpy import *\n"
+                       "print(zeros(2, int4), hasattr(jax.numpy, 'int1'))")
+    assert run.stdout.split() == ["True", "3", "[0", "0]", "False"], run.stderr
 
 
 def test_buttons_lead_to_the_live_site_and_to_colab(live):
@@ -75,28 +77,54 @@ def test_buttons_lead_to_the_live_site_and_to_colab(live):
     assert "Run in" not in build.buttons(ROOT / "notebooks/24_loops_and_numba.ipynb", "", live=True)
 
 
-PROGRAM = """
+START = """
 import { pathToFileURL } from "node:url";
-const [pyodide, checkout] = process.argv.slice(-2);
+const [pyodide, checkout, ...packages] = process.argv.slice(2);
 const { loadPyodide } = await import(pathToFileURL(pyodide + "/pyodide.mjs"));
 const python = await loadPyodide();
-await python.loadPackage(["numpy", "ml-dtypes"], { messageCallback: () => {} });
+await python.loadPackage(packages, { messageCallback: () => {} });
 python.FS.mkdir("/checkout");
 python.FS.mount(python.FS.filesystems.NODEFS, { root: checkout }, "/checkout");
+python.runPython("import sys; sys.path.insert(0, '/checkout')");
+"""
+PROGRAM = START + """
 python.runPython(`
-import sys; sys.path.insert(0, "/checkout")
 import minijax as jax, minijax.numpy as jnp
 f = jax.jit(jax.value_and_grad(lambda x: jnp.sum(jnp.take(x, jnp.array([2, 0])) ** 2)))
 print(*f(jnp.arange(3.)), jnp.zeros(3).at[jnp.array([1])].set(7.))
 `);
 """
+CHAPTER = START + """
+python.FS.mkdir("/chapters");
+python.FS.mount(python.FS.filesystems.NODEFS, { root: process.cwd() }, "/chapters");
+python.runPython(`
+from tests import as_in_a_browser
+print("failed:", as_in_a_browser.main(["/chapters/chapter.ipynb"]))
+`);
+"""
 
 
-def test_the_real_pyodide_runs_a_program(tmp_path):
+def in_pyodide(folder, script, *packages):
+    """What a script of node's prints that starts Pyodide with these packages."""
     pyodide, node = os.environ.get("PYODIDE", ""), shutil.which("node")
     if not node or not pyodide or not list(Path(pyodide).glob("numpy-*.whl")):
         pytest.skip("needs node, and in $PYODIDE the folder of a full distribution of Pyodide")
-    (tmp_path / "program.mjs").write_text(PROGRAM)
-    run = subprocess.run([node, str(tmp_path / "program.mjs"), pyodide, str(ROOT)],
-                         capture_output=True, text=True)
-    assert run.stdout.split() == "4.0 [0. 0. 4.] [0. 7. 0.]".split(), run.stderr
+    (folder / "script.mjs").write_text(script)
+    run = subprocess.run([node, "script.mjs", pyodide, str(ROOT), *packages],
+                         capture_output=True, text=True, cwd=folder)
+    return run.stdout, run.stderr[-2000:]
+
+
+def test_the_real_pyodide_runs_a_program(tmp_path):
+    printed, errors = in_pyodide(tmp_path, PROGRAM, "numpy", "ml-dtypes")
+    assert printed.split() == "4.0 [0. 0. 4.] [0. 7. 0.]".split(), errors
+
+
+@pytest.mark.parametrize("number", ["02", "04", "12", "14"])
+def test_the_real_pyodide_runs_a_chapter(live, tmp_path, number):
+    for name, content in live.contents().items():
+        path = tmp_path / ("chapter.ipynb" if name.startswith(f"{number}_") else name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    printed, errors = in_pyodide(tmp_path, CHAPTER, "numpy", "ml-dtypes", "ipython", "matplotlib")
+    assert "failed: False" in printed, errors

@@ -218,7 +218,6 @@ def test_device_get_leaves_keys_and_tracers_as_they_are():
         assert lib.grad(lambda x, lib=lib: lib.device_get(x) * 2)(1.) == 2
 
 
-
 @pytest.mark.parametrize("backend", ["gpu", "cuda"])
 def test_a_device_that_is_not_there_is_refused_in_jaxs_words_with_what_would_help(
         monkeypatch, backend):

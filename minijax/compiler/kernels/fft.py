@@ -179,6 +179,9 @@ def _has_whole_vectors(n: int) -> bool:
     return not any(stride % 8 for stride in itertools.accumulate(radices(n)[:-1], operator.mul))
 
 
+def smooth_above(n: int) -> int:
+    """The least number at or above n whose factors are twos and at most one three or five."""
+    return min(k << max(0, math.ceil(math.log2(n / k))) for k in (1, 3, 5))
 
 
 def roots(n: int, powers: np.ndarray, dtype: Any) -> np.ndarray:
@@ -380,8 +383,7 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
 
 def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
     """Bluestein: with ``ij = (i² + j² - (i - j)²) / 2`` the transform is a convolution."""
-    # the least size with enough room whose factors are twos and at most one three or five
-    size = min(k << max(0, math.ceil(math.log2((2 * n - 1) / k))) for k in (1, 3, 5))
+    size = smooth_above(2 * n - 1)
     chirp = np.exp(-1j * np.pi * (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / n)
     filter_ = np.zeros(size, complex)
     filter_[:n] = chirp.conj()

@@ -69,7 +69,6 @@ class Launches:
         if call()[0]:
             self.gpu.ask(call)
 
-
     def all(self) -> None:
         """All launches, with the addresses of the last `write`."""
         for call in self.in_order:

@@ -185,7 +185,6 @@ class LaunchText(FunctionText):
         self.define(shuffle.target, f"call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 {mask}, "
                     f"{self.typed(shuffle.value)}, i32 {shuffle.lane_mask}, i32 {WARP - 1})")
 
-
     def print_mma(self, mma: MMA) -> None:
         """One instruction, whose operands are words of 32 bits."""
         words, kind = len(mma.y) // 2, mma.x[0].dtype

@@ -404,5 +404,3 @@ class ThreadBlock:
         values = [Scalar("warp", x.dtype) for _ in range(warps)]
         self.add(*(Load(value, row, (literal(k),)) for k, value in enumerate(values)))
         return values
-
-

@@ -210,7 +210,6 @@ def _of_state(jaxpr: Jaxpr, state: _Keys) -> KeyReuseSignature:
 # ── Equations ────────────────────────────────────────────────────────────────────────────────
 
 
-
 def _of_unknown(eqn: JaxprEqn) -> KeyReuseSignature:
     """A primitive that calls one program does what that does; others consume all keys."""
     programs = list(subjaxprs(eqn.params))
@@ -246,8 +245,6 @@ def _of_concatenate(eqn: JaxprEqn) -> KeyReuseSignature:
     if len(eqn.invars) == 1:
         return _PASSED_ON
     return KeyReuseSignature(*map(Sink, range(len(eqn.invars))), Source(0))
-
-
 
 
 def _of_cond(eqn: JaxprEqn) -> KeyReuseSignature:

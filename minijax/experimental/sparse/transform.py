@@ -229,8 +229,6 @@ def _method_of_arrays(name: str, doc: str) -> Callable:
     return method
 
 
-
-
 _ALONE: dict[str, Callable] = {
     "abs": jnp.abs, "neg": jnp.negative, "pos": jnp.positive, "gt": jnp.greater,
     "ge": jnp.greater_equal, "lt": jnp.less, "le": jnp.less_equal, "eq": jnp.equal,

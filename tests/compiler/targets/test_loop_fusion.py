@@ -108,4 +108,3 @@ def test_what_nobody_loads_is_not_stored():
         stores_x, lambda b, i, x, y, z: b.store(y, (i,), b.load(x, (i,))),
         lambda b, i, x, y, z: b.store(z, (i,), b.load(y, (i,)))))
     assert not list(accesses(walk((loop,)), Load))
-
