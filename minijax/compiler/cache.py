@@ -144,7 +144,7 @@ def addresses_of(externals: Collection[str]) -> dict[str, int]:
 
 
 def block(name: str) -> int:
-    """The address of a product's microkernel, which programs share. LLVM has little to do there."""
+    """The address of a product's microkernel, which programs share; LLVM need not optimise it."""
     key = name, cpu.host()
     if key not in _blocks:
         text = llvm.block_assembly(name)
