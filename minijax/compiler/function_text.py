@@ -19,8 +19,10 @@ from . import host
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .elementary import FORMULAS
+from .interleaving import groups_in
 from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interval
-from .lanes import Partials, adds_floats, in_lanes, partials_of
+from .builder import identity_element
+from .lanes import Partials, adds_floats, in_lanes, partials_of, starts
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, cached_on_node, walk)
@@ -30,7 +32,7 @@ from .outlining import Outlined
 from .routines import ALONE, LENGTHS, is_library_call
 from .scalars import OPS, kind_of
 from .tables import Table
-from .vectorization import Vectorized, lanes_in
+from .vectorization import Vectorized, have_own_elements, lanes_in, pays
 from .vectors import Function, calls, function
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
@@ -391,9 +393,14 @@ class FunctionText:
             self.loop(loop, rest, stop, ())
 
     def print_vectorized(self, vectorized: Vectorized) -> None:
-        inner, loop = self.module.in_vectors(self, vectorized.lanes), vectorized.loop
-        inner.steps[loop.index] = 1
-        inner.body(loop.body)
+        loop, lanes = vectorized.loop, vectorized.lanes
+        first = self.value(loop.index)
+        for k, totals in enumerate(vectorized.totals):
+            inner = self.module.in_vectors(self, lanes)
+            inner.totals, inner.groups, inner.steps[loop.index] = totals, groups_in(loop), 1
+            if k:
+                self.define(loop.index, f"add nuw nsw i64 {first}, {k * lanes}")
+            inner.body(loop.body)
 
     def vector_properties(self, lanes: int) -> list[str]:
         """Loop metadata for so many lanes of a sum, zero if unknown: as few vectors as possible,
@@ -405,33 +412,84 @@ class FunctionText:
                 f"i32 {max(min(lanes // width, INTERLEAVED), 1)}"]
 
     def sum_in_lanes(self, loop: For, start: Operand, stop: Operand, partials: Partials) -> None:
-        """A loop that reduces in lanes."""
-        self.allocate_on_stack(partial for _, partial in partials.values())
-        self.sum_size = max(x.dtype.itemsize for x in partials)
-        self.body(in_lanes(loop, start, stop, partials))
-        self.sum_size = 0
-        for x, (op, partial) in partials.items():
+        """A loop that reduces in lanes: rows of them in registers, if it is printed in vectors, and
+        what is left, or else all, in memory.
+        """
+        lanes = next(iter(partials.values()))[1].size
+        width = self.module.lanes if calls(loop, self.module.called) else lanes
+        if self.module.vectorized and lanes <= (loop.trip_count or lanes) and pays(
+                loop) and have_own_elements(loop):
+            rest = self.whole_vectors(start, stop, lanes)
+            rows = self.rows_in_registers(loop, start, rest, partials, width)
+            vectors = {x: [self.loaded(f"<{width} x {llvm_type(x.dtype)}>", f"ptr {row[x]}")
+                           for row in rows] for x in partials}
+        else:
+            rest, vectors = start, {}
+        if not vectors or (loop.trip_count or 1) % lanes:
+            vectors = self.sum_in_memory(loop, rest, stop, partials, vectors)
+        for x, (op, _) in partials.items():
             before = Scalar("", x.dtype)
             self.print_read(Read(before, x))
-            total = self.combined(op, partial)
+            total = self.combined(op, x.dtype, vectors[x], lanes)
             self.print_let(Let(total, op, (before, total)))
             self.print_assign(Assign(x, total))
 
-    def combined(self, op: str, partial: Buffer) -> Scalar:
+    def rows_in_registers(self, loop: For, start: Operand, stop: Operand, partials: Partials,
+                          width: int) -> tuple[dict[Variable, str], ...]:
+        """Whole rows of lanes, in vectors of a width: the names of their variables."""
+        rows: tuple[dict[Variable, str], ...] = tuple(
+            {x: self.at_entry(f"alloca <{width} x {llvm_type(x.dtype)}>") for x in partials}
+            for _ in range(0, next(iter(partials.values()))[1].size, width))
+        for row in rows:
+            for x, (op, _) in partials.items():
+                zero = self.typed(Arithmetic().const(identity_element(op, x.dtype), x.dtype))
+                self.emit(f"store <{width} x {llvm_type(x.dtype)}> splat ({zero}), ptr {row[x]}")
+        body = (Vectorized(loop, width, rows),)
+        self.loop(replace(loop, body=body), start, stop, (), width * len(rows))
+        return rows
+
+    def sum_in_memory(self, loop: For, start: Operand, stop: Operand, partials: Partials,
+                      vectors: Mapping[Variable, Sequence[str]]) -> dict[Variable, list[str]]:
+        """The lanes with what they have so far, in memory, and the iterations added: whole vectors
+        of them.
+        """
+        self.allocate_on_stack(partial for _, partial in partials.values())
+        if not vectors:
+            self.body(starts(partials))
+        for x, of_rows in vectors.items():
+            partial = partials[x][1]
+            for k, vector in enumerate(of_rows):
+                width = partial.size // len(of_rows)
+                place, t = self.fresh("%at"), llvm_type(x.dtype)
+                self.emit(f"{place} = getelementptr inbounds {t}, ptr {self.names[partial]}, "
+                          f"i64 {k * width}")
+                self.emit(f"store <{width} x {t}> {vector}, ptr {place}")
+        self.sum_size = max(x.dtype.itemsize for x in partials)
+        self.body(in_lanes(loop, start, stop, partials))
+        self.sum_size = 0
+        return {x: [self.loaded(f"<{partial.size} x {llvm_type(x.dtype)}>",
+                                f"ptr {self.names[partial]}")]
+                for x, (_, partial) in partials.items()}
+
+    def loaded(self, t: str, place: str) -> str:
+        """The name of a value that is loaded."""
+        name = self.fresh("%loaded")
+        self.emit(f"{name} = load {t}, {place}")
+        return name
+
+    def combined(self, op: str, dtype: np.dtype, vectors: Sequence[str], lanes: int) -> Scalar:
         """All lanes combined: the lower half with the upper one, until one lane is left."""
-        lanes, kind, total = partial.size, llvm_type(partial.dtype), Scalar("", partial.dtype)
-        self.define(total, f"load <{lanes} x {kind}>, ptr {self.names[partial]}")
+        total, kind, names = Scalar("", dtype), llvm_type(dtype), list(vectors)
         while lanes > 1:
-            whole, halves = f"<{lanes} x {kind}>", [Scalar("", partial.dtype) for _ in range(2)]
             lanes //= 2
-            vectors = self.module.in_vectors(self, lanes)
-            for half, first in zip(halves, (0, lanes), strict=True):
-                mask = ", ".join(f"i32 {k}" for k in range(first, first + lanes))
-                vectors.define(half, f"shufflevector {whole} {self.names[total]}, {whole} poison, "
-                                     f"<{lanes} x i32> <{mask}>")
-            vectors.print_let(Let(total, op, tuple(halves)))
-            self.names[total] = vectors.value(total)
-        self.define(total, f"extractelement <1 x {kind}> {self.names[total]}, i64 0")
+            width = lanes * 2 // max(len(names), 2)
+            printer = self.module.in_vectors(self, width)
+            if len(names) == 1:
+                names = [printer.shuffled(kind, 2 * width, names, range(first, first + width))
+                         for first in (0, width)]
+            names = [printer.of_names(op, dtype, pair)
+                     for pair in zip(names[:len(names) // 2], names[len(names) // 2:], strict=True)]
+        self.define(total, f"extractelement <1 x {kind}> {names[0]}, i64 0")
         return total
 
     def loop(self, loop: For, start: Operand, stop: Operand, properties: Sequence[str],

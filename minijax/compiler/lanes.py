@@ -74,9 +74,18 @@ def adds_floats(loop: For) -> bool:
                and each.op in ("add", "sub", "mul") for each in walk(loop.body))
 
 
+def starts(partials: Partials) -> list[Statement]:
+    """Nothing is in the lanes yet."""
+    b, lanes = Builder(), next(iter(partials.values()))[1].size
+    with b.loop(lanes, vectorize="parallel", whole=True) as j:
+        for op, partial in partials.values():
+            b.store(partial, (j,), identity_element(op, partial.dtype))
+    return list(b.scopes[0].statements)
+
+
 def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> list[Statement]:
-    """The loop with a partial result for each lane: iteration k belongs to lane k modulo their
-    number.
+    """The loop with a partial result in memory for each lane: iteration k belongs to lane k modulo
+    their number.
     """
     b, lanes = Builder(), next(iter(partials.values()))[1].size
     # Iterations that store may share scratch space.
@@ -97,9 +106,6 @@ def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> li
                 case _:
                     yield substituted(statement, {loop.index: k})
 
-    with b.loop(lanes, vectorize="parallel", whole=True) as j:
-        for op, partial in partials.values():
-            b.store(partial, (j,), identity_element(op, partial.dtype))
     count = b.sub(stop, start)
     rest = b.and_(count, lanes - 1)
     with b.loop(b.div(b.sub(count, rest), lanes), whole=True) as k:

@@ -4,7 +4,7 @@ llvm.py prints with it the elementary functions, and the loops of code that is c
 Chapter 26. In XLA: LLVM's loop vectoriser.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import numpy as np
 from .arithmetic import Arithmetic
 from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, For, If, Index, Let, Load,
                     Operand, Read, Scalar, Store, Variable)
-from .function_text import FunctionText, mangled
-from .vectorization import Steps
+from .function_text import FunctionText, llvm_type, mangled
+from .interleaving import Group
+from .steps import Steps
 from .vectors import Function
 
 
@@ -30,6 +31,9 @@ class VectorText(FunctionText):
         self.vectors: dict[Operand | Variable, str] = {}  # names of what differs between lanes
         self.spread: dict[Operand | Variable, str] = {}  # and of vectors of what is printed once
         self.steps = Steps()
+        self.totals: Mapping[Variable, str] = {}  # the vectors of what is summed in lanes
+        self.groups: Mapping[Load | Store, Group] = {}  # of interleaved accesses, by their members
+        self.stored: set[Store] = set()  # of them, those whose turn has been
         self.mask = ""  # which lanes have taken the branches around; empty: all
 
     def emit(self, instruction: str) -> None:
@@ -129,6 +133,8 @@ class VectorText(FunctionText):
 
     def print_assign(self, assign: Assign | Declare) -> None:
         x = assign.variable
+        if x in self.totals:
+            return self.emit(f"store {self.typed(assign.value)}, ptr {self.totals[x]}")
         if not self.mask:
             return self.alias(x, assign.value)
         new, old = self.typed(assign.value), self.typed(x)
@@ -148,7 +154,20 @@ class VectorText(FunctionText):
         self.mask = before
 
     def print_read(self, read: Read) -> None:
-        self.alias(read.target, read.variable)
+        x = read.variable
+        if x in self.totals:
+            t = self.type_of(x.dtype)
+            return self.define(read.target, f"load {t}, ptr {self.totals[x]}")
+        self.alias(read.target, x)
+
+    def of_names(self, op: str, dtype: np.dtype, vectors: Iterable[str]) -> str:
+        """The name of the result of an operation on vectors."""
+        target, args = Scalar("", dtype), []
+        for vector in vectors:
+            args.append(Scalar("", dtype))
+            self.vectors[args[-1]], self.steps[args[-1]] = vector, None
+        self.print_let(Let(target, op, tuple(args)))
+        return self.vectors[target]
 
     def print_for(self, loop: For) -> None:
         for k in range(loop.start.value, loop.stop.value):  # type: ignore[union-attr]
@@ -174,6 +193,8 @@ class VectorText(FunctionText):
         return result
 
     def print_load(self, load: Load) -> None:
+        if load in self.groups:
+            return self.print_loads(load, self.groups[load])
         x, step = load.target, self.steps.at(load.buffer, load.index)
         self.spread.pop(x, None)
         if step == 0:
@@ -193,7 +214,55 @@ class VectorText(FunctionText):
     def of_lane(self, index: Iterable[Operand], lane: int) -> tuple[Operand, ...]:
         return tuple(self.in_lane(x, lane) for x in index)
 
+    def print_loads(self, load: Load, group: Group) -> None:
+        """A group of interleaved loads, with the first that is printed."""
+        if self.steps[load.target] is None:
+            return  # printed with another one
+        count = self.lanes * len(group)
+        parts = [self.fresh("%wide")]
+        self.emit(f"{parts[0]} = load <{count} x {llvm_type(load.target.dtype)}>, "
+                  f"{self.place_of(group, load)}")
+        while count > self.lanes:  # the even elements of each, then the odd ones
+            parts = [self.shuffled(llvm_type(load.target.dtype), count, (part,),
+                                   range(first, count, 2)) for first in (0, 1) for part in parts]
+            count //= 2
+        for each, part in zip(group, parts, strict=True):
+            self.vectors[each.target], self.steps[each.target] = part, None  # type: ignore[union-attr]
+
+    def print_stores(self, store: Store, group: Group) -> None:
+        """A group of interleaved stores, with the last of them."""
+        self.stored.add(store)
+        if not self.stored.issuperset(group):
+            return
+        t, count = llvm_type(store.buffer.dtype), self.lanes
+        parts = [self.value(each.value) for each in group]  # type: ignore[union-attr]
+        while len(parts) > 1:
+            count *= 2
+            order = [k // 2 + count // 2 * (k % 2) for k in range(count)]
+            half = len(parts) // 2
+            parts = [self.shuffled(t, count // 2, pair, order)
+                     for pair in zip(parts[:half], parts[half:], strict=True)]
+        self.emit(f"store <{count} x {t}> {parts[0]}, {self.place_of(group, store)}")
+
+    def shuffled(self, t: str, count: int, vectors: Sequence[str], order: Iterable[int]) -> str:
+        """The name of a vector of elements of one or two others."""
+        name, lanes = self.fresh("%part"), [f"i32 {k}" for k in order]
+        x, y = (*vectors, "poison")[:2]
+        self.emit(f"{name} = shufflevector <{count} x {t}> {x}, <{count} x {t}> {y}, "
+                  f"<{len(lanes)} x i32> <{', '.join(lanes)}>")
+        return name
+
+    def place_of(self, group: Group, access: Load | Store) -> str:
+        """The place of the first element of a group, from one of its accesses."""
+        first, dtype = self.fresh("%at"), access.buffer.dtype
+        self.emit(f"{first} = getelementptr inbounds {llvm_type(dtype)}, "
+                  f"ptr {self.address(access.buffer, access.index)}, i64 {-group.index(access)}")
+        notes = self.aliases.access(access.buffer, self.parallel)
+        return f"ptr {first}, align {dtype.itemsize}{notes}"
+
     def print_store(self, store: Store) -> None:
+        if store in self.groups:
+            return self.print_stores(store, self.groups[store])
         if self.steps.at(store.buffer, store.index) == 1:
             return super().print_store(store)
         for lane in range(self.lanes):

@@ -1,60 +1,29 @@
 """Which loops are printed in vectors where LLVM's vectoriser does not run, and how many lanes.
 
-Builds on probe.py; vector_text.py prints them. Chapter 26. In XLA: LLVM's loop vectoriser.
+Builds on probe.py, steps.py and interleaving.py; vector_text.py prints them. Chapter 26. In XLA: LLVM's loop vectoriser.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Operand,
-                    Read, Statement, Store, cached_on_node, walk)
+from .interleaving import groups_in
+from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Read, Statement, Store,
+                    Variable, cached_on_node, walk)
 from .probe import cost_of
+from .steps import Steps
 
 MAX_UNROLLED = 8  # iterations of a loop inside
-OPERATIONS_PER_GATHER = 16  # with fewer, an access that is done lane by lane does not pay
 STRAIGHT = Let | Load | Store | Declare | Read | Assign
 
 
 class Vectorized(Statement):
-    """The body of a loop for so many iterations, from the one of its index on."""
+    """The body of a loop for so many iterations, from the one of its index on; with `totals`, for
+    as many more for each next row. A row has the names of the vectors that it adds to.
+    """
 
     loop: For
     lanes: int
-
-
-class Steps(dict[Any, int | None]):
-    """How much larger each number is in the next lane: None if it is in no such order.
-
-    Only integers of 64 bits have steps other than 0; indices do.
-    """
-
-    def __missing__(self, x: Any) -> int:
-        return 0
-
-    def of(self, let: Let) -> int | None:
-        """The step of an operation's result."""
-        steps = [step for x in let.args if (step := self[x]) is not None]
-        if len(steps) < len(let.args) or any(steps) and let.target.dtype != INT64:
-            return None
-        if not any(steps):
-            return 0
-        factors = [x for x in let.args if isinstance(x, Constant)]
-        match let.op:
-            case "add":
-                return sum(steps)
-            case "sub":
-                return steps[0] - steps[1]
-            case "mul" if factors:
-                return sum(steps) * int(factors[0].value)
-        return None
-
-    def at(self, buffer: Buffer, index: Sequence[Operand]) -> int | None:
-        """How many elements of a buffer an index is further on in the next lane."""
-        steps = [step for x in index if (step := self[x]) is not None]
-        sizes = [math.prod(buffer.shape[k + 1:len(index)]) for k in range(len(index))]
-        return sum(step * size for step, size in zip(steps, sizes, strict=True)
-                   ) if len(steps) == len(index) else None
+    totals: tuple[Mapping[Variable, str], ...] = ({},)
 
 
 @cached_on_node
@@ -62,10 +31,10 @@ def lanes_in(loop: For, register: int) -> int:
     """The number of iterations that fill a vector register; 0 for a loop that is not printed in
     vectors: its iterations depend on each other, it has long loops, or it would be no faster.
     """
-    if loop.vectorize not in ("parallel", "reduce") or not is_straight(loop.body) or (
-            loop.vectorize == "reduce" and not are_independent(loop)):
-        return 0
-    if OPERATIONS_PER_GATHER * gathers(loop.body, Steps({loop.index: 1})) > cost_of(loop.body):
+    if loop.vectorize not in ("parallel", "reduce") or not pays(loop) or (
+            loop.vectorize == "reduce" and not (
+                all(isinstance(each, Let | Load | Store) for each in loop.body)
+                and have_own_elements(loop))):
         return 0
     values = [each.value if isinstance(each, Store) else each.target for each in walk(loop.body)
               if isinstance(each, Let | Load | Store)]
@@ -74,6 +43,14 @@ def lanes_in(loop: For, register: int) -> int:
     if loop.trip_count is not None:
         lanes = min(lanes, 1 << max(loop.trip_count, 1).bit_length() - 1)
     return lanes if lanes > 1 else 0
+
+
+def pays(loop: For) -> bool:
+    """Whether the iterations of a loop are faster in vectors, if they may be printed so."""
+    if not is_straight(loop.body):
+        return False
+    alone = gathers(loop.body, Steps({loop.index: 1})) - len(groups_in(loop))
+    return cost_of(loop.body) >= alone
 
 
 def is_straight(body: Iterable[Statement], most: int = MAX_UNROLLED) -> bool:
@@ -117,16 +94,16 @@ def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> fl
     return total
 
 
-def are_independent(loop: For) -> bool:
-    """Whether the iterations of a loop that reduces in lanes may run statement by statement: what
-    one stores, no other one accesses.
+def have_own_elements(loop: For) -> bool:
+    """Whether the iterations of a loop may run statement by statement: what one stores, no other
+    one accesses.
     """
     steps, stored = Steps({loop.index: 1}), {}
     gathers(loop.body, steps)
-    accesses = [each for each in loop.body if isinstance(each, Load | Store)]
+    accesses = [each for each in walk(loop.body) if isinstance(each, Load | Store)]
     for each in accesses:
         if isinstance(each, Store):
             stored[each.buffer] = each.index
-    return all(isinstance(each, Let | Load | Store) for each in loop.body) and all(
-        each.index == stored.get(each.buffer, each.index)
-        and (isinstance(each, Load) or steps.at(each.buffer, each.index)) for each in accesses)
+    return all(each.index == stored.get(each.buffer, each.index)
+               and (isinstance(each, Load) or steps.at(each.buffer, each.index))
+               for each in accesses)

@@ -15,7 +15,7 @@ from ..loops import (INT64, WRITES, Assign, Atomic, Buffer, Constant, Declare, F
                      Read, Scalar, Shuffle, Statement, Store, While, accesses, bodies, copied,
                      substituted, walk)
 from ..probe import cost_of
-from ..vectorization import Steps
+from ..steps import Steps
 
 MAX_REPEATED = 24  # simple operations that each iteration of a collapsed nest may repeat
 # A loop with many iterations of not too many operations waits for memory; a thread takes several.

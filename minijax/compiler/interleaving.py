@@ -1,0 +1,75 @@
+"""Interleaved accesses: those of a loop that together touch all elements of a stretch of memory.
+
+The two parts of complex numbers are such, and the rows that a transform writes as columns. In
+vectors they are one access of neighbours, and the elements are sorted in registers. Builds on
+loops.py; vector_text.py prints them. Chapter 26. In LLVM: `InterleavedAccessInfo`.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from .loops import (BOOL, INT64, Constant, For, Let, Load, Operand, Statement, Store,
+                    cached_on_node)
+from .steps import Steps, strides
+
+MOST = 8  # accesses of a group
+Group = tuple[Load | Store, ...]  # in the order of their elements
+
+
+@cached_on_node
+def groups_in(loop: For) -> Mapping[Load | Store, Group]:
+    """The groups of interleaved accesses in the body of a loop, by each of their members."""
+    steps, bases = Steps({loop.index: 1}), Bases()
+    sets: dict[Any, dict[int, Load | Store]] = defaultdict(dict)
+    for each in loop.body:
+        if isinstance(each, Let):
+            steps[each.target] = steps.of(each)
+            bases[each.target] = bases.of(each)
+        elif isinstance(each, Load | Store):
+            step = steps.at(each.buffer, each.index)
+            if isinstance(each, Load):
+                steps[each.target] = 0 if step == 0 else None
+            if step in (2, 4, MOST) and each.buffer.dtype != BOOL:
+                names, offsets = zip(*map(bases.__getitem__, each.index), strict=True)
+                place = sum(x * y for x, y in zip(offsets, strides(each.buffer, len(names)),
+                                                  strict=True))
+                sets[type(each), each.buffer, step, names].setdefault(place, each)
+    groups = [tuple(members[first + k] for k in range(step))
+              for (_, _, step, _), members in sets.items()
+              for first in firsts(members, step)]
+    return {each: group for group in groups if may_move(loop.body, group) for each in group}
+
+
+class Bases(dict[Operand, tuple[Any, int]]):
+    """Integers as a number that is computed, or None, and a constant."""
+
+    def __missing__(self, x: Operand) -> tuple[Any, int]:
+        return (None, int(x.value)) if isinstance(x, Constant) else (x, 0)
+
+    def of(self, let: Let) -> tuple[Any, int]:
+        """The parts of an operation's result."""
+        if let.op == "add" and let.target.dtype == INT64:
+            (base, offset), (other, more) = map(self.__getitem__, let.args)
+            if base is None or other is None:
+                return base or other, offset + more
+        return let.target, 0
+
+
+def firsts(members: Mapping[int, Any], step: int) -> list[int]:
+    """Where so many neighbours begin that have no place in two groups."""
+    found: list[int] = []
+    for place in sorted(members):
+        if all(place + k in members for k in range(step)) and (
+                not found or place >= found[-1] + step):
+            found.append(place)
+    return found
+
+
+def may_move(body: tuple[Statement, ...], group: Group) -> bool:
+    """Whether loads may be done at the first of them, or stores at the last one: between them the
+    buffer is used by no access of the other kind.
+    """
+    places = [k for k, each in enumerate(body) if each in group]
+    return not any(isinstance(each, Load | Store) and type(each) is not type(group[0])
+                   and each.buffer is group[0].buffer for each in body[places[0]:places[-1]])

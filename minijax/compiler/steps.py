@@ -1,0 +1,49 @@
+"""Steps: by how much the numbers of a loop's iteration grow to the next one.
+
+Builds on loops.py; vectorization.py and vector_text.py use them, and coalescing.py for a GPU.
+Chapter 26. In LLVM: scalar evolution.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .loops import INT64, Buffer, Constant, Let, Operand
+
+
+class Steps(dict[Any, int | None]):
+    """How much larger each number is in the next lane: None if it is in no such order.
+
+    Only integers of 64 bits have steps other than 0; indices do.
+    """
+
+    def __missing__(self, x: Any) -> int:
+        return 0
+
+    def of(self, let: Let) -> int | None:
+        """The step of an operation's result."""
+        steps = [step for x in let.args if (step := self[x]) is not None]
+        if len(steps) < len(let.args) or any(steps) and let.target.dtype != INT64:
+            return None
+        if not any(steps):
+            return 0
+        factors = [x for x in let.args if isinstance(x, Constant)]
+        match let.op:
+            case "add":
+                return sum(steps)
+            case "sub":
+                return steps[0] - steps[1]
+            case "mul" if factors:
+                return sum(steps) * int(factors[0].value)
+        return None
+
+    def at(self, buffer: Buffer, index: Sequence[Operand]) -> int | None:
+        """How many elements of a buffer an index is further on in the next lane."""
+        steps = [step for x in index if (step := self[x]) is not None]
+        return sum(step * size for step, size in zip(steps, strides(buffer, len(index)), strict=True)
+                   ) if len(steps) == len(index) else None
+
+
+def strides(buffer: Buffer, ndim: int) -> list[int]:
+    """How many elements of a buffer it is from one to the next along each axis of an index."""
+    return [math.prod(buffer.shape[k + 1:ndim]) for k in range(ndim)]
