@@ -50,7 +50,8 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
         text = lambda: text_of(kernel(), is_quick=False)
         return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
     loops = kernel()
-    code = compile_or_load(loops, folder)._replace(loops=equations_of(loops, closed))
+    code = compile_or_load(loops, folder)._replace(
+        loops=equations_of(llvm.transformed(loops), closed))
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(constants_of(closed))}
         constants: list[Any] = [places.get(id(x), x) for x in code.constants]

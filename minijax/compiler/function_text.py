@@ -401,6 +401,7 @@ class FunctionText:
             if k:
                 self.define(loop.index, f"add nuw nsw i64 {first}, {k * lanes}")
             inner.body(loop.body)
+        self.names[loop.index] = first
 
     def vector_properties(self, lanes: int) -> list[str]:
         """Loop metadata for so many lanes of a sum, zero if unknown: as few vectors as possible,
@@ -417,7 +418,7 @@ class FunctionText:
         """
         lanes = next(iter(partials.values()))[1].size
         width = self.module.lanes if calls(loop, self.module.called) else lanes
-        if self.module.vectorized and lanes <= (loop.trip_count or lanes) and pays(
+        if self.module.vectorized and width <= lanes <= (loop.trip_count or lanes) and pays(
                 loop) and have_own_elements(loop):
             rest = self.whole_vectors(start, stop, lanes)
             rows = self.rows_in_registers(loop, start, rest, partials, width)

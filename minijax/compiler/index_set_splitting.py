@@ -101,14 +101,16 @@ def _cuts(test: Let, functions: AffineFunctions) -> list[int]:
 def _part(loop: For, first: int, end: int, outcomes: Mapping[Any, Constant]) -> Statement:
     """A loop over a part of its range, with some tests constant. All that it defines is renamed."""
     names: dict[Any, Any] = {loop.index: Scalar(loop.index.name, INT64)}
-    body = _specialized(loop.body, {**names, **outcomes}, Arithmetic())
+    body = specialized(loop.body, {**names, **outcomes}, Arithmetic())
     start, stop = (Constant(np.int64(i), INT64) for i in (first, end))
     return replace(loop, index=names[loop.index], start=start, stop=stop, body=body)
 
 
-def _specialized(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
+def specialized(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
                  ) -> tuple[Statement, ...]:
-    """Statements with operands renamed, constants folded and constant branches resolved."""
+    """Statements with operands renamed, constants folded and constant branches resolved. What they
+    define has new names.
+    """
     result: list[Statement] = []
     for statement in body:
         if isinstance(statement, Let):
@@ -121,11 +123,11 @@ def _specialized(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
                 continue
         if isinstance(statement, If) and isinstance(test := names.get(
                 statement.test, statement.test), Constant):
-            result += _specialized(statement.then if test.value else statement.orelse, names, b)
+            result += specialized(statement.then if test.value else statement.orelse, names, b)
             continue
         new = defined(statement)
         if new is not None:
             names[new] = type(new)(new.name, new.dtype)
-        specialized = with_bodies(statement, lambda inner: _specialized(inner, names, b))
-        result.append(substituted(specialized, names))
+        changed = with_bodies(statement, lambda inner: specialized(inner, names, b))
+        result.append(substituted(changed, names))
     return tuple(result)

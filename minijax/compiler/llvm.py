@@ -15,7 +15,9 @@ from .function_text import FunctionText, llvm_type
 from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
 from .interrupts import SignalPolls, sites
-from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, walk)
+from .loop_unrolling import unroll_loops
+from .loop_unswitching import unswitch_loops
+from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, cached_on_node, walk)
 from .memory import WORD
 from .metadata import Metadata
 from .outlining import Outlined, outlined_loops
@@ -49,7 +51,13 @@ def assembly(kernel: Kernel, vectorized: bool = False) -> str:
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
     what the cache on disk is keyed by. It is `vectorized` if LLVM's vectoriser will not run.
     """
-    return ModuleText(replace(kernel, body=split_loops(kernel.body)), vectorized).text()
+    return ModuleText(transformed(kernel), vectorized).text()
+
+
+@cached_on_node
+def transformed(kernel: Kernel) -> Kernel:
+    """The kernel with its loops transformed for a processor."""
+    return replace(kernel, body=unroll_loops(unswitch_loops(split_loops(kernel.body))))
 
 
 def block_assembly(name: str) -> str:

@@ -40,8 +40,8 @@ class Steps(dict[Any, int | None]):
     def at(self, buffer: Buffer, index: Sequence[Operand]) -> int | None:
         """How many elements of a buffer an index is further on in the next lane."""
         steps = [step for x in index if (step := self[x]) is not None]
-        return sum(step * size for step, size in zip(steps, strides(buffer, len(index)), strict=True)
-                   ) if len(steps) == len(index) else None
+        return None if len(steps) < len(index) else sum(
+            step * size for step, size in zip(steps, strides(buffer, len(index)), strict=True))
 
 
 def strides(buffer: Buffer, ndim: int) -> list[int]:

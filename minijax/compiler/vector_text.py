@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic
-from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, For, If, Index, Let, Load,
+from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
                     Operand, Read, Scalar, Store, Variable)
 from .function_text import FunctionText, llvm_type, mangled
 from .interleaving import Group
@@ -126,7 +126,7 @@ class VectorText(FunctionText):
         self.body(b.scopes[0].statements)
         return self.value(result)
 
-    # Variables, which no other iteration sees; short loops; branches, with masks
+    # Variables, which no other iteration sees; branches, with masks
 
     def print_declare(self, declare: Declare) -> None:
         self.alias(declare.variable, declare.value)
@@ -168,11 +168,6 @@ class VectorText(FunctionText):
             self.vectors[args[-1]], self.steps[args[-1]] = vector, None
         self.print_let(Let(target, op, tuple(args)))
         return self.vectors[target]
-
-    def print_for(self, loop: For) -> None:
-        for k in range(loop.start.value, loop.stop.value):  # type: ignore[union-attr]
-            self.alias(loop.index, Constant(np.int64(k), INT64))
-            self.body(loop.body)
 
     # Memory
 

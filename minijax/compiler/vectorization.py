@@ -1,6 +1,7 @@
 """Which loops are printed in vectors where LLVM's vectoriser does not run, and how many lanes.
 
-Builds on probe.py, steps.py and interleaving.py; vector_text.py prints them. Chapter 26. In XLA: LLVM's loop vectoriser.
+Builds on probe.py, steps.py and interleaving.py; vector_text.py prints them. Chapter 26.
+In XLA: LLVM's loop vectoriser.
 """
 
 import math
@@ -12,7 +13,6 @@ from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Read, Stat
 from .probe import cost_of
 from .steps import Steps
 
-MAX_UNROLLED = 8  # iterations of a loop inside
 STRAIGHT = Let | Load | Store | Declare | Read | Assign
 
 
@@ -53,16 +53,10 @@ def pays(loop: For) -> bool:
     return cost_of(loop.body) >= alone
 
 
-def is_straight(body: Iterable[Statement], most: int = MAX_UNROLLED) -> bool:
-    """Whether a body has only short loops and branches that are printed with masks."""
-    def is_one(each: Statement) -> bool:
-        match each:
-            case For(body=inner, trip_count=count) if count is not None and count <= most:
-                return is_straight(inner, most // max(count, 1))
-            case If(_, then, orelse):
-                return is_straight((*then, *orelse), most)
-        return isinstance(each, STRAIGHT)
-    return all(map(is_one, body))
+def is_straight(body: Iterable[Statement]) -> bool:
+    """Whether a body has no loops, and only branches that are printed with masks."""
+    return all(is_straight((*each.then, *each.orelse)) if isinstance(each, If)
+               else isinstance(each, STRAIGHT) for each in body)
 
 
 def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> float:
@@ -87,8 +81,6 @@ def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> fl
                 steps[variable] = None if masked else steps[value]
             case Read(target, variable):
                 steps[target] = steps[variable]
-            case For(body=inner):
-                total += sum(gathers(inner, steps, masked) for _ in range(each.trip_count or 0))
             case If(_, then, orelse):
                 total += gathers((*then, *orelse), steps, masked=True)
     return total

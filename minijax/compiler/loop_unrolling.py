@@ -1,0 +1,42 @@
+"""Loop unrolling: a short loop becomes as many copies of its body.
+
+Variables of the copies become registers, and accesses of several copies may be interleaved. Builds
+on index_set_splitting.py and vectorization.py; llvm.py prints the result. Chapter 24.
+In LLVM: its pass `loop-unroll`.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from .arithmetic import Arithmetic
+from .cpu import vector_registers
+from .index_set_splitting import specialized
+from .loops import INT64, Call, Constant, For, Statement, bodies, walk, with_bodies
+from .vectorization import lanes_in
+
+MAX_ITERATIONS = 15  # longer sums have their terms in lanes
+MAX_COPIED = 99  # statements of all copies
+
+
+def unroll_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The same statements, with short loops unrolled, from the innermost on: those that are not
+    printed in vectors.
+    """
+    register = vector_registers()[1]
+    return tuple(each for statement in body for each in (
+        _unrolled(with_bodies(statement, unroll_loops), register) if bodies(statement)
+        else (statement,)))
+
+
+def _unrolled(loop: Statement, register: int) -> tuple[Statement, ...]:
+    """The copies of a loop's body, or the loop itself."""
+    if not isinstance(loop, For) or loop.trip_count is None:
+        return (loop,)
+    inside = list(walk(loop.body))
+    if (loop.trip_count > MAX_ITERATIONS or loop.trip_count * len(inside) > MAX_COPIED
+            or any(isinstance(each, For | Call) for each in inside) or lanes_in(loop, register)):
+        return (loop,)
+    b, first = Arithmetic(), int(loop.start.value)  # type: ignore[union-attr]
+    return tuple(each for k in range(first, first + loop.trip_count) for each in specialized(
+        loop.body, {loop.index: Constant(np.int64(k), INT64)}, b))

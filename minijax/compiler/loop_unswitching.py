@@ -1,0 +1,62 @@
+"""Loop unswitching: a loop whose body asks what it does not change becomes a branch with two loops.
+
+Builds on index_set_splitting.py; llvm.py prints the result. Chapter 24.
+In LLVM: its pass `simple-loop-unswitch`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from .arithmetic import Arithmetic
+from .index_set_splitting import MAX_STATEMENTS, MIN_ITERATIONS, specialized
+from .loops import (BOOL, INT64, Constant, For, If, Let, Load, Operand, Scalar, Statement, bodies,
+                    defined, used, walk, with_bodies)
+from .probe import cost_of
+
+SAVED = 2 / 3  # of the loop's operations that one side of a choice must do without
+
+
+def unswitch_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The same statements, with loops inside of the branches on which they depend."""
+    return tuple(_unswitched(with_bodies(each, unswitch_loops)) if bodies(each) else each
+                 for each in body)
+
+
+def _unswitched(loop: Statement) -> Statement:
+    """A branch with two loops, or the loop itself."""
+    if not isinstance(loop, For) or (loop.trip_count or MIN_ITERATIONS) < MIN_ITERATIONS:
+        return loop
+    inside = list(walk(loop.body))
+    if len(inside) > MAX_STATEMENTS or any(isinstance(each, For) for each in inside):
+        return loop
+    own = {defined(each) for each in inside}
+    for each in loop.body:
+        is_choice = isinstance(each, Let) and each.op == "select"
+        test: Any = each.test if isinstance(each, If) else each.args[0] if is_choice else None
+        if test is None or isinstance(test, Constant) or test in own:
+            continue
+        sides = [_with_test(loop, test, value) for value in (True, False)]
+        if not is_choice or min(cost_of(x.body) for x in sides) < (1 - SAVED) * cost_of(loop.body):
+            return If(test, *((_unswitched(side),) for side in sides))
+    return loop
+
+
+def _with_test(loop: For, test: Operand, value: bool) -> For:
+    """The loop where a test is known."""
+    b, index = Arithmetic(), Scalar(loop.index.name, INT64)
+    body = specialized(loop.body, {loop.index: index, test: b.const(value, BOOL)}, b)
+    return replace(loop, index=index, body=without_unused(body))
+
+
+def without_unused(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The statements without operations and loads whose results nothing uses."""
+    kept: list[Statement] = []
+    every = tuple(body)
+    needed = {x for each in walk(every) if bodies(each) for inner in walk((each,))
+              for x in used(inner)}
+    for each in reversed(every):
+        if not isinstance(each, Let | Load) or each.target in needed:
+            kept.append(each)
+            needed.update(used(each))
+    return tuple(reversed(kept))
