@@ -31,7 +31,7 @@ from .loops import Kernel
 from .memory import ALIGNMENT
 from .tiers import QuickCode, is_short
 
-MAGIC = b"minijax kernel 6\n"  # counts the changes to how cpu.py compiles a text
+MAGIC = b"minijax kernel 7\n"  # counts the changes to how cpu.py compiles a text
 SYMBOLS = (llvm.SYMBOL,)
 EXTERNAL = r"@((?:blas|block|minijax)_\w+)"  # external symbols of a kernel
 _blocks: dict[Any, Any] = {}  # microkernels, by name and processor; kernels have their addresses
@@ -47,7 +47,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     digest = digest_of(closed)
     name, folder = digest and cache_key(digest), directory()  # checked once for both entries
     if name and (kept := _unpickled(read(name, folder), closed)):
-        text = lambda: text_of(kernel(), is_quick=False)
+        text = lambda: llvm.assembly(kernel())
         return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
     loops = kernel()
     code = compile_or_load(loops, folder)._replace(
@@ -77,17 +77,11 @@ def compile_or_load(kernel: Kernel, folder: Path | None = None) -> Code:
     """The kernel as machine code: from memory, else from disk, else compiled now."""
     is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
     is_quick = cpu.effort() > 0 and not is_wide and is_short(kernel)
-    text = text_of(kernel, is_quick)
-    optimised = (lambda: text_of(kernel, is_quick=False)) if is_quick else (lambda: text)
+    text = llvm.assembly(kernel)
     key, externals = cache_key(text), externals_of(text)
-    return Code(loaded(key, externals, optimised, folder, text if is_quick else ""), key, externals,
+    return Code(loaded(key, externals, lambda: text, folder, is_quick), key, externals,
                 [np.asarray(buffer.value) for buffer in kernel.constants],
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
-
-
-def text_of(kernel: Kernel, is_quick: bool) -> str:
-    """The text that is compiled: in vectors, if LLVM's optimiser will not run."""
-    return llvm.assembly(kernel, vectorized=is_quick or not cpu.effort())
 
 
 def externals_of(text: str) -> frozenset[str]:
@@ -96,45 +90,37 @@ def externals_of(text: str) -> frozenset[str]:
 
 
 def loaded(key: str, externals: Collection[str], text: Callable[[], str],
-           folder: Path | None = None, quick: str = "") -> Any:
+           folder: Path | None = None, is_quick: bool = False) -> Any:
     """The function of a kernel: from memory, else linked. Equal kernels share one. If it is not on
-    disk, and there is a text for quick code, it comes in its first tier.
+    disk, it may come in its first tier.
     """
     def work() -> Any:
         run = _loaded.get(key)
         if run is None:
-            run = _loaded[key] = _in_tiers(key, externals, text, folder, quick)
+            run = _loaded[key] = _in_tiers(key, externals, text, folder, is_quick)
         return run
     return _loaded.get(key) or cpu.undisturbed(work)
 
 
 def _in_tiers(key: str, externals: Collection[str], text: Callable[[], str], folder: Path | None,
-              quick: str) -> Any:
+              is_quick: bool) -> Any:
     """The function of a kernel in the tier that is on disk, else in the first one, if it has one.
     """
+    def function(of_tier: str, level: int | None = None) -> Callable:
+        return cpu.loaded(linked(text, SYMBOLS, addresses_of(externals), of_tier, folder, level),
+                          llvm.SYMBOL)
+
     of_first_tier = f"{key}.quick"
-    if is_on_disk(key, folder) or not (quick or is_on_disk(of_first_tier, folder)):
-        return _function(linked(text, SYMBOLS, addresses_of(externals), key, folder))
+    if is_on_disk(key, folder) or not (is_quick or is_on_disk(of_first_tier, folder)):
+        return function(key)
     processor = cpu.host()
 
     def second() -> Any:
         if cpu.host() != processor:
             raise RuntimeError("a flag has changed the processor since the first call")
-        optimised = text()
-
-        def work() -> Any:
-            addresses = addresses_of(externals_of(optimised))
-            return _function(linked(lambda: optimised, SYMBOLS, addresses, key, folder))
-        run = _loaded[key] = cpu.undisturbed(work)
+        run = _loaded[key] = cpu.undisturbed(lambda: function(key))
         return run
-
-    first = linked(lambda: quick or text(), SYMBOLS, addresses_of(externals), of_first_tier,
-                   folder, level=0)
-    return QuickCode(_function(first), second)
-
-
-def _function(linker: Any) -> Callable:
-    return cpu.loaded(linker, llvm.SYMBOL)
+    return QuickCode(function(of_first_tier, level=0), second)
 
 
 def addresses_of(externals: Collection[str]) -> dict[str, int]:
@@ -145,7 +131,7 @@ def addresses_of(externals: Collection[str]) -> dict[str, int]:
 
 
 def block(name: str) -> int:
-    """The address of a product's microkernel, which programs share; LLVM need not optimise it."""
+    """The address of a product's microkernel, which programs share."""
     key = name, cpu.host()
     if key not in _blocks:
         text = llvm.block_assembly(name)

@@ -205,44 +205,43 @@ def _llvm() -> Any:
 
 def compile(assembly: str, stage: str = "object", level: int | None = None) -> Any:
     """Return object code for this processor from the text of llvm.assembly; or an intermediate
-    stage as text: "llvm" after LLVM's optimisation passes, or "asm".
+    stage as text: "llvm" after LLVM's passes, or "asm".
     """
-    level = effort() if level is None else level
-    machine = _machine(level, host())
-    module = optimized(assembly, host().triple, machine, level)
+    binding, machine = _llvm(), _machine(effort() if level is None else level, host())
+    module = parsed(assembly, host().triple, machine)
+    passes = binding.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()  # variables become registers
+    passes.add_simplify_cfg_pass()
+    run(passes, module, machine)
     return {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage](module)
 
 
-def optimized(assembly: str, triple: str, machine: Any, level: int, vectorize: bool = True) -> Any:
-    """LLVM's module of an assembly text, after the passes of an optimisation level. At levels 0 and
-    1 only variables become registers; at level 0 LLVM also selects instructions quickly.
-    """
-    binding = _llvm()
-    module = binding.parse_assembly(assembly)
+def parsed(assembly: str, triple: str, machine: Any) -> Any:
+    """LLVM's module of an assembly text."""
+    module = _llvm().parse_assembly(assembly)
     module.triple, module.data_layout = triple, str(machine.target_data)
     module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization, options.slp_vectorization = vectorize, False  # as Numba has it
-    builder = binding.create_pass_builder(machine, options)
-    is_quick = level < 2
-    passes = (binding.create_new_module_pass_manager() if is_quick
-              else builder.getModulePassManager())
-    passes.add_always_inliner_pass()  # vector variants, called only now
-    if is_quick:
-        passes.add_sroa_pass()
-        passes.add_simplify_cfg_pass()
+    return module
+
+
+def run(passes: Any, module: Any, machine: Any) -> None:
+    """Run LLVM's passes on a module."""
+    binding = _llvm()
     try:
-        passes.run(module, builder)
+        passes.run(module, binding.create_pass_builder(
+            machine, binding.create_pipeline_tuning_options()))
     finally:
         # `close` would free nothing: a base class hides the method for it.
         binding.newpassmanagers.NewPassManager._dispose(passes)
         passes.detach()  # it is freed once
-    return module
 
 
 def effort() -> int:
-    """LLVM's optimisation level, which is part of the cache key."""
-    return 0 if config.disable_most_optimizations.value else 3
+    """LLVM's optimisation level, which is part of the cache key. Loops are transformed and printed
+    in vectors before; higher levels take four times as long, and the code is as fast.
+    """
+    return 0 if config.disable_most_optimizations.value else 1
 
 
 @cache

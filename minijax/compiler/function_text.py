@@ -22,10 +22,10 @@ from .elementary import FORMULAS
 from .interleaving import groups_in
 from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interval
 from .builder import identity_element
-from .lanes import Partials, adds_floats, in_lanes, partials_of, starts
+from .lanes import Partials, in_lanes, partials_of, starts
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
-                    While, cached_on_node, walk)
+                    While, cached_on_node)
 from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .metadata import Aliases
 from .outlining import Outlined
@@ -47,15 +47,6 @@ define internal ptr @array(ptr %list, i64 %k) INLINING nounwind willreturn memor
   %elements = load ptr, ptr %elements.at
   ret ptr %elements
 }}"""
-# Trip counts: LLVM would unroll a loop of UNROLLED_EARLY or more iterations before vectorising it.
-# Unrolling one of more than UNROLLED_LATE afterwards takes time and helps only long sums.
-UNROLLED_EARLY, LONG_SUM, UNROLLED_LATE = 9, 99, 256
-INTERLEAVED = 4  # vectors of partial sums that are computed side by side
-# Loop metadata; UNROLL_LATE allows unrolling after vectorisation only.
-NO_UNROLLING = '!"llvm.loop.unroll.disable"'
-NO_INTERLEAVING = '!"llvm.loop.interleave.count", i32 1'
-UNROLL_LATE = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
-NO_VECTORIZATION = '!"llvm.loop.vectorize.enable", i1 false'
 
 
 @cache
@@ -132,8 +123,6 @@ class FunctionText:
         self.lines: list[str] = []
         self.names: dict[Operand | Variable | Buffer, str] = {}
         self.numbers = count()
-        self.parallel: tuple[str, ...] = ()
-        self.sum_size = 0  # bytes of a number that is being added up in lanes
         self.polls: SignalPolls | None = None  # the polls of long loops, if they poll
         self.is_outlined = self.is_shared = self.returns_early = False
         self.memory = ""  # the private temps, freed at the end
@@ -239,27 +228,25 @@ class FunctionText:
     def write_formula(self, let: Let, formula: Callable) -> None:
         """Expand an operation into several instructions."""
         b = _Instructions()
-        b.in_vectors = bool(self.parallel)
+        b.in_vectors = bool(self.width)
         target = [let.target.dtype] if OPS[let.op].result == "target" else []
         result = formula(*(Number(b, x) for x in let.args), *target)
         self.body(b.scopes[0].statements)
         self.alias(let.target, result.value)
 
     def elementary(self, let: Let, f: Function) -> None:
-        """Inline an elementary function, or call it in a form that LLVM can vectorise."""
+        """Inline an elementary function, or call it."""
         if f in self.module.called:
-            name, vector = self.module.elementary_function(f)
-            return self.call_vectorizable(let, name, vector, self.module.lanes)
+            return self.call_function(let, self.module.elementary_function(f)[bool(self.width)])
         for parameter, x in zip(f.parameters, let.args, strict=True):
             self.alias(parameter, x)
         self.body(f.body)
         self.alias(let.target, f.result)
 
-    def call_vectorizable(self, let: Let, name: str, vector: str, lanes: int) -> None:
-        """A call of a scalar function with a vector variant that LLVM may choose."""
-        call = f"call {llvm_type(let.target.dtype)} {name}({', '.join(map(self.typed, let.args))})"
-        variant = f"_ZGV_LLVM_N{lanes}{'v' * len(let.args)}_{name[1:]}({vector[1:]})"
-        self.define(let.target, f'{call} "vector-function-abi-variant"="{variant}"')
+    def call_function(self, let: Let, name: str) -> None:
+        """A call of a function of the module, of scalars or of vectors."""
+        arguments = ", ".join(map(self.typed, let.args))
+        self.define(let.target, f"call {self.type_of(let.target.dtype)} {name}({arguments})")
 
     # Memory
 
@@ -279,7 +266,7 @@ class FunctionText:
 
     def place(self, x: Load | Store) -> str:
         """The address of an element with its alignment and alias metadata."""
-        notes = self.aliases.access(x.buffer, self.parallel)
+        notes = self.aliases.access(x.buffer)
         address = f"{self.pointer(x.buffer)} {self.address(x.buffer, x.index)}"
         return f"{address}, align {x.buffer.dtype.itemsize}{notes}"
 
@@ -334,37 +321,12 @@ class FunctionText:
 
     def loop_over_range(self, loop: For, start: Operand, stop: Operand) -> None:
         """A loop over a range, without polls."""
-        if self.module.vectorized and (lanes := self.lanes_in(loop)):
+        if lanes := self.lanes_in(loop):
             self.loop_in_vectors(loop, start, stop, lanes)
-        elif partials := partials_of(loop, self.module.vectorized):
+        elif partials := partials_of(loop):
             self.sum_in_lanes(loop, start, stop, partials)
-        elif self.module.vectorized:
-            self.loop(loop, start, stop, ())
         else:
-            self.loop_for_llvm(loop, start, stop)
-
-    def loop_for_llvm(self, loop: For, start: Operand, stop: Operand) -> None:
-        """A loop with what LLVM's vectoriser has to know. If its body calls vectorisable functions,
-        whole vectors come first and a scalar remainder after: LLVM would unroll the remainder. A
-        sum is given no vector length, for which LLVM would change its order.
-        """
-        is_vectorizable, trip_count = loop.vectorize in ("parallel", "reduce"), loop.trip_count or 0
-        if is_vectorizable and calls(loop, self.module.called) and not adds_floats(loop):
-            lanes = self.module.lanes
-            rest = self.whole_vectors(start, stop, lanes)
-            self.loop(loop, start, rest, [f'!"llvm.loop.vectorize.width", i32 {lanes}',
-                                          NO_INTERLEAVING, NO_UNROLLING])
-            self.loop(loop, rest, stop, [NO_UNROLLING, NO_VECTORIZATION])
-        else:
-            long_sum = loop.vectorize == "reduce" and trip_count > LONG_SUM
-            has_call = any(isinstance(each, Call) for each in walk(loop.body))
-            properties = []
-            if self.sum_size and is_vectorizable:
-                properties = [NO_UNROLLING, UNROLL_LATE, *self.vector_properties(trip_count)]
-            elif has_call or is_vectorizable and trip_count >= UNROLLED_EARLY and not long_sum:
-                late = [] if has_call or trip_count > UNROLLED_LATE else [UNROLL_LATE]
-                properties = [NO_UNROLLING, *late]
-            self.loop(loop, start, stop, properties)
+            self.loop(loop, start, stop)
 
     def whole_vectors(self, start: Operand, stop: Operand, lanes: int) -> Operand:
         """Where the whole vectors of a range end."""
@@ -388,9 +350,9 @@ class FunctionText:
             self.alias(loop.index, start)
             return self.print_vectorized(Vectorized(loop, lanes))
         rest = self.whole_vectors(start, stop, lanes)
-        self.loop(replace(loop, body=(Vectorized(loop, lanes),)), start, rest, (), lanes)
+        self.loop(replace(loop, body=(Vectorized(loop, lanes),)), start, rest, lanes)
         if (loop.trip_count or 1) % lanes:
-            self.loop(loop, rest, stop, ())
+            self.loop(loop, rest, stop)
 
     def print_vectorized(self, vectorized: Vectorized) -> None:
         loop, lanes = vectorized.loop, vectorized.lanes
@@ -403,22 +365,13 @@ class FunctionText:
             inner.body(loop.body)
         self.names[loop.index] = first
 
-    def vector_properties(self, lanes: int) -> list[str]:
-        """Loop metadata for so many lanes of a sum, zero if unknown: as few vectors as possible,
-        some of them side by side.
-        """
-        width = vector_registers()[1] // self.sum_size
-        width = min(width, 1 << lanes.bit_length() - 1) if lanes else width
-        return [f'!"llvm.loop.vectorize.width", i32 {width}', '!"llvm.loop.interleave.count", '
-                f"i32 {max(min(lanes // width, INTERLEAVED), 1)}"]
-
     def sum_in_lanes(self, loop: For, start: Operand, stop: Operand, partials: Partials) -> None:
         """A loop that reduces in lanes: rows of them in registers, if it is printed in vectors, and
         what is left, or else all, in memory.
         """
         lanes = next(iter(partials.values()))[1].size
         width = self.module.lanes if calls(loop, self.module.called) else lanes
-        if self.module.vectorized and width <= lanes <= (loop.trip_count or lanes) and pays(
+        if width <= lanes <= (loop.trip_count or lanes) and pays(
                 loop) and have_own_elements(loop):
             rest = self.whole_vectors(start, stop, lanes)
             rows = self.rows_in_registers(loop, start, rest, partials, width)
@@ -446,7 +399,7 @@ class FunctionText:
                 zero = self.typed(Arithmetic().const(identity_element(op, x.dtype), x.dtype))
                 self.emit(f"store <{width} x {llvm_type(x.dtype)}> splat ({zero}), ptr {row[x]}")
         body = (Vectorized(loop, width, rows),)
-        self.loop(replace(loop, body=body), start, stop, (), width * len(rows))
+        self.loop(replace(loop, body=body), start, stop, width * len(rows))
         return rows
 
     def sum_in_memory(self, loop: For, start: Operand, stop: Operand, partials: Partials,
@@ -465,9 +418,7 @@ class FunctionText:
                 self.emit(f"{place} = getelementptr inbounds {t}, ptr {self.names[partial]}, "
                           f"i64 {k * width}")
                 self.emit(f"store <{width} x {t}> {vector}, ptr {place}")
-        self.sum_size = max(x.dtype.itemsize for x in partials)
         self.body(in_lanes(loop, start, stop, partials))
-        self.sum_size = 0
         return {x: [self.loaded(f"<{partial.size} x {llvm_type(x.dtype)}>",
                                 f"ptr {self.names[partial]}")]
                 for x, (_, partial) in partials.items()}
@@ -493,13 +444,8 @@ class FunctionText:
         self.define(total, f"extractelement <1 x {kind}> {names[0]}, i64 0")
         return total
 
-    def loop(self, loop: For, start: Operand, stop: Operand, properties: Sequence[str],
-             step: int = 1) -> None:
+    def loop(self, loop: For, start: Operand, stop: Operand, step: int = 1) -> None:
         """A counted loop, as a while loop with its index in a variable."""
-        before = self.parallel
-        if loop.vectorize == "parallel":
-            self.parallel = (*before, self.module.metadata.group(len(before)))
-            properties = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *properties]
         variable, test = Variable("", INT64), Scalar("", BOOL)
         successor, one = Scalar("", INT64), Constant(np.int64(step), INT64)
         self.print_declare(Declare(variable, start))
@@ -507,8 +453,7 @@ class FunctionText:
         self.while_loop(While(
             (Read(loop.index, variable), Let(test, "lt", (loop.index, stop))), test,
             (*loop.body, Let(successor, "add nuw nsw {s} {x}, {y}", (loop.index, one)),
-             Assign(variable, successor))), properties)
-        self.parallel = before
+             Assign(variable, successor))))
         del self.enclosing[len(self.enclosing) - (not loop.vectorize):]
 
     def allocate_private(self, temps: Sequence[Buffer]) -> None:
@@ -569,11 +514,10 @@ class FunctionText:
         counter = Variable("", INT64)
         self.print_declare(Declare(counter, Constant(np.int64(0), INT64)))
         self.enclosing.append((loop, self.names[counter]))
-        self.while_loop(loop, counter=counter)
+        self.while_loop(loop, counter)
         self.enclosing.pop()
 
-    def while_loop(self, loop: While, properties: Sequence[str] = (),
-                   counter: Variable | None = None) -> None:
+    def while_loop(self, loop: While, counter: Variable | None = None) -> None:
         """A while loop; it polls for signals if its iterations are counted."""
         label = self.fresh("while")
         self.emit(f"br label %{label}")
@@ -584,7 +528,7 @@ class FunctionText:
         self.body(loop.body)
         if self.polls and counter:
             self.polls.spend(loop, counter)
-        self.emit(f"br label %{label}{self.module.metadata.loop(properties)}")
+        self.emit(f"br label %{label}")
         self.start_block(f"{label}.end")
 
     def print_strip(self, strip: Strip) -> None:

@@ -161,7 +161,7 @@ class SignalPolls:
         b, first = Arithmetic(), Scalar("", INT64)
         last = b.min(b.add(first, size), stop)
         body = *b.scopes[0].statements, Strip(loop, first, last), Poll(loop, last)
-        self.text.loop(For(first, start, stop, body, "", "apart"), start, stop, (), size)
+        self.text.loop(For(first, start, stop, body, "", "apart"), start, stop, size)
 
 
 # -- how a loop is named ---------------------------------------------------------------------------

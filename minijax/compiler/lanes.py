@@ -21,17 +21,16 @@ STRAIGHT = Let | Load | Store | Read | Assign
 Partials = Mapping[Variable, tuple[str, Buffer]]  # of each variable: its operation, its lanes
 
 
-def partials_of(loop: For, all_kinds: bool = False) -> Partials:
+def partials_of(loop: For) -> Partials:
     """The partial results of a loop that reduces in lanes; none for one with loops inside, or with
-    branches between cheap terms. Those of sums and products of floats show their order; those of
-    other reductions are for `all_kinds`.
+    branches between cheap terms.
     """
     if loop.vectorize != "reduce":
         return {}
     inside, ops = [*walk(loop.body)], reductions(loop)
     is_heavy = any(isinstance(each, Let) and each.op in FORMULAS for each in inside)
     simple = STRAIGHT | Declare | If if is_heavy else STRAIGHT
-    if (not ops or not (adds_floats(loop) or all_kinds) or any(x.dtype == BOOL for x in ops)
+    if (not ops or any(x.dtype == BOOL for x in ops)
             or not all(isinstance(each, simple) for each in inside)):
         return {}
     trip_count = max(BYTES) if loop.trip_count is None else loop.trip_count
@@ -64,14 +63,6 @@ def assignments(loop: For) -> list[Assign]:
     own = {each.variable for each in walk(loop.body) if isinstance(each, Declare)}
     return [each for each in walk(loop.body)
             if isinstance(each, Assign) and each.variable not in own]
-
-
-@cached_on_node
-def adds_floats(loop: For) -> bool:
-    """Whether a loop adds up or multiplies floats, so that the order of its iterations shows."""
-    totals = {each.value for each in assignments(loop)}
-    return any(isinstance(each, Let) and each.target in totals and each.target.dtype.kind == "f"
-               and each.op in ("add", "sub", "mul") for each in walk(loop.body))
 
 
 def starts(partials: Partials) -> list[Statement]:

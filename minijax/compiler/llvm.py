@@ -45,13 +45,13 @@ alwaysinline nounwind willreturn memory(none) {{
 }}"""
 
 
-def assembly(kernel: Kernel, vectorized: bool = False) -> str:
+def assembly(kernel: Kernel) -> str:
     """Return the kernel as one LLVM module that defines `int32 kernel(PyObject* list)`.
 
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
-    what the cache on disk is keyed by. It is `vectorized` if LLVM's vectoriser will not run.
+    what the cache on disk is keyed by.
     """
-    return ModuleText(transformed(kernel), vectorized).text()
+    return ModuleText(transformed(kernel)).text()
 
 
 @cached_on_node
@@ -62,11 +62,11 @@ def transformed(kernel: Kernel) -> Kernel:
 
 def block_assembly(name: str) -> str:
     """The microkernel of a matrix product as a module of its own. The columns of its block are one
-    vector, so its accumulators stay in registers without LLVM's optimiser.
+    vector, so its accumulators stay in registers.
     """
     parameters, accumulators, body = block(name)
     nothing = Kernel(name, (), (), (), (), 0, {}, ())  # to outline: totals are in registers
-    module = ModuleText(nothing, vectorized=True)
+    module = ModuleText(nothing)
     buffers = [x for x in (*parameters, *accumulators) if isinstance(x, Buffer)]
     inner = module.printer(buffers, accumulators[0].size)
     inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
@@ -84,8 +84,8 @@ def numbered(t: str, x: str, count: int) -> str:
 class ModuleText:
     """Prints one kernel: its function, the outlined loops, the helpers that they call."""
 
-    def __init__(self, kernel: Kernel, vectorized: bool = False) -> None:
-        self.kernel, self.vectorized = kernel, vectorized
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
         self.places = {buffer: place for place, buffer in enumerate(kernel.buffers)}
         self.outlined = outlined_loops(kernel)
         self.names_by_text: dict[str, str] = {}  # texts of outlined functions → their names

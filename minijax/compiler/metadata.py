@@ -1,9 +1,9 @@
-"""Alias and loop metadata for LLVM: which accesses are independent, which loops are parallel.
+"""Alias metadata for LLVM: which accesses are independent.
 
 Builds on loops.py; llvm.py prints it. Chapter 24. In XLA: `llvm_ir::AliasAnalysis`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from .loops import Buffer
 from .memory import overlap
@@ -17,21 +17,11 @@ class Metadata:
         self.names: dict[str, str] = {}
 
     def add(self, node: str) -> str:
-        """The name of a node; equal nodes are shared. In its text ITSELF stands for its own name.
-        """
+        """The name of a node; equal nodes are shared."""
         if node not in self.names:
-            name = self.names[node] = f"!{len(self.lines)}"
-            self.lines.append(f"{name} = {node.replace('ITSELF', name)}")
+            self.names[node] = f"!{len(self.lines)}"
+            self.lines.append(f"{self.names[node]} = {node}")
         return self.names[node]
-
-    def group(self, depth: int) -> str:
-        """The access group of a parallel loop at a nesting depth."""
-        return self.add(f"distinct !{{}} ; group {depth}")
-
-    def loop(self, facts: Sequence[str]) -> str:
-        """The loop metadata of a back edge, from properties in LLVM's words."""
-        nodes = ", ".join(["ITSELF", *(f"!{{{fact}}}" for fact in facts)])
-        return f", !llvm.loop {self.add(f'distinct !{{{nodes}}}')}" if facts else ""
 
 
 class Aliases:
@@ -49,10 +39,8 @@ class Aliases:
         names = {x: k if x.role in ("output", "temp") else -1 for k, x in enumerate(buffers)}
         self.scopes = {x: metadata.add(f'!{{!"{k}", {domain}}}') for x, k in names.items()}
 
-    def access(self, buffer: Buffer, parallel: Sequence[str]) -> str:
-        """The metadata of a load or store: its alias scopes and the access groups of its parallel
-        loops.
-        """
+    def access(self, buffer: Buffer) -> str:
+        """The metadata of a load or store: its alias scopes."""
         if buffer.role == "local":  # on the stack
             self.nodes[buffer] = ""
         elif buffer not in self.nodes:
@@ -61,5 +49,4 @@ class Aliases:
                             if scope != own and not overlap(buffer, other, self.offsets)})
             others = self.metadata.add(f"!{{{', '.join(apart)}}}")
             self.nodes[buffer] = f", !alias.scope !{{{own}}}, !noalias {others}"
-        groups = f", !llvm.access.group !{{{', '.join(parallel)}}}" if parallel else ""
-        return self.nodes[buffer] + groups
+        return self.nodes[buffer]

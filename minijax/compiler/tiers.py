@@ -71,7 +71,7 @@ class Estimate:
     def of_loop(self, loop: For) -> float:
         iterations = UNKNOWN_TRIP_COUNT if loop.trip_count is None else loop.trip_count
         lanes = lanes_in(loop, self.register)
-        for x in partials_of(loop, all_kinds=True):
+        for x in partials_of(loop):
             lanes = self.register // x.dtype.itemsize
         body = cost_of(loop.body) * PER_OPERATION if lanes else self.seconds(loop.body)
         return iterations / max(lanes, 1) * (PER_VARIABLE + body)

@@ -1,7 +1,7 @@
-"""Loops in vectors: the text of several iterations at once, where LLVM's vectoriser does not run.
+"""Loops in vectors: the text of several iterations at once.
 
-llvm.py prints with it the elementary functions, and the loops of code that is compiled quickly.
-Chapter 26. In XLA: LLVM's loop vectoriser.
+Builds on function_text.py; vectorization.py says which loops are printed so. llvm.py prints with it
+the elementary functions, too. Chapter 26. In XLA: LLVM's loop vectoriser.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -81,18 +81,12 @@ class VectorText(FunctionText):
     def print_let(self, let: Let) -> None:
         step = self.steps.of(let)
         if step is None and let.op == "halves":
-            return self.call_vectorizable(let, "", self.module.halves(let.target.dtype, self.lanes),
-                                          self.lanes)
+            return self.call_function(let, self.module.halves(let.target.dtype, self.lanes))
         if step is None:
             return super().print_let(let)
         self.scalars.print_let(let)
         self.steps[let.target] = step
         self.spread.pop(let.target, None)
-
-    def call_vectorizable(self, let: Let, name: str, vector: str, lanes: int) -> None:
-        """A call of the vector variant itself."""
-        arguments = ", ".join(map(self.typed, let.args))
-        self.define(let.target, f"call {self.type_of(let.target.dtype)} {vector}({arguments})")
 
     def function(self, f: Function) -> str:
         """The name of the result of an elementary function of vectors; its rare case is computed
@@ -213,15 +207,13 @@ class VectorText(FunctionText):
         """A group of interleaved loads, with the first that is printed."""
         if self.steps[load.target] is None:
             return  # printed with another one
-        count = self.lanes * len(group)
-        parts = [self.fresh("%wide")]
-        self.emit(f"{parts[0]} = load <{count} x {llvm_type(load.target.dtype)}>, "
-                  f"{self.place_of(group, load)}")
-        while count > self.lanes:  # the even elements of each, then the odd ones
-            parts = [self.shuffled(llvm_type(load.target.dtype), count, (part,),
-                                   range(first, count, 2)) for first in (0, 1) for part in parts]
-            count //= 2
-        for each, part in zip(group, parts, strict=True):
+        t, place = llvm_type(load.target.dtype), self.first_of(group, load)
+        parts = [[self.vector_at(place, k, load) for k in range(len(group))]]
+        while len(parts) < len(group):  # the even elements of each, then the odd ones
+            parts = [[self.shuffled(t, self.lanes, pair, range(first, 2 * self.lanes, 2))
+                      for pair in zip(part[::2], part[1::2], strict=True)]
+                     for first in (0, 1) for part in parts]
+        for each, [part] in zip(group, parts, strict=True):
             self.vectors[each.target], self.steps[each.target] = part, None  # type: ignore[union-attr]
 
     def print_stores(self, store: Store, group: Group) -> None:
@@ -229,15 +221,26 @@ class VectorText(FunctionText):
         self.stored.add(store)
         if not self.stored.issuperset(group):
             return
-        t, count = llvm_type(store.buffer.dtype), self.lanes
-        parts = [self.value(each.value) for each in group]  # type: ignore[union-attr]
+        t, n = llvm_type(store.buffer.dtype), self.lanes
+        parts = [[self.value(each.value)] for each in group]  # type: ignore[union-attr]
+        order = [k // 2 + n * (k % 2) for k in range(2 * n)]  # of two vectors in turns
         while len(parts) > 1:
-            count *= 2
-            order = [k // 2 + count // 2 * (k % 2) for k in range(count)]
             half = len(parts) // 2
-            parts = [self.shuffled(t, count // 2, pair, order)
-                     for pair in zip(parts[:half], parts[half:], strict=True)]
-        self.emit(f"store <{count} x {t}> {parts[0]}, {self.place_of(group, store)}")
+            parts = [[self.shuffled(t, n, pair, lanes) for pair in zip(evens, odds, strict=True)
+                      for lanes in (order[:n], order[n:])]
+                     for evens, odds in zip(parts[:half], parts[half:], strict=True)]
+        place = self.first_of(group, store)
+        for k, part in enumerate(parts[0]):
+            self.vector_at(place, k, store, f"{self.in_lanes(t)} {part}")
+
+    def vector_at(self, first: str, k: int, access: Load | Store, value: str = "") -> str:
+        """A vector of neighbours, the k-th from a place on: loaded, or stored if it is given."""
+        t, notes = llvm_type(access.buffer.dtype), self.aliases.access(access.buffer)
+        place, name = self.fresh("%at"), self.fresh("%wide")
+        self.emit(f"{place} = getelementptr inbounds {t}, ptr {first}, i64 {k * self.lanes}")
+        at = f"ptr {place}, align {access.buffer.dtype.itemsize}{notes}"
+        self.emit(f"store {value}, {at}" if value else f"{name} = load {self.in_lanes(t)}, {at}")
+        return name
 
     def shuffled(self, t: str, count: int, vectors: Sequence[str], order: Iterable[int]) -> str:
         """The name of a vector of elements of one or two others."""
@@ -247,13 +250,12 @@ class VectorText(FunctionText):
                   f"<{len(lanes)} x i32> <{', '.join(lanes)}>")
         return name
 
-    def place_of(self, group: Group, access: Load | Store) -> str:
-        """The place of the first element of a group, from one of its accesses."""
-        first, dtype = self.fresh("%at"), access.buffer.dtype
-        self.emit(f"{first} = getelementptr inbounds {llvm_type(dtype)}, "
-                  f"ptr {self.address(access.buffer, access.index)}, i64 {-group.index(access)}")
-        notes = self.aliases.access(access.buffer, self.parallel)
-        return f"ptr {first}, align {dtype.itemsize}{notes}"
+    def first_of(self, group: Group, access: Load | Store) -> str:
+        """The address of the first element of a group, from one of its accesses."""
+        first = self.fresh("%first")
+        self.emit(f"{first} = getelementptr inbounds {llvm_type(access.buffer.dtype)}, ptr "
+                  f"{self.address(access.buffer, access.index)}, i64 {-group.index(access)}")
+        return first
 
     def print_store(self, store: Store) -> None:
         if store in self.groups:

@@ -1,4 +1,4 @@
-"""Which loops are printed in vectors where LLVM's vectoriser does not run, and how many lanes.
+"""Which loops are printed in vectors, and how many lanes they have.
 
 Builds on probe.py, steps.py and interleaving.py; vector_text.py prints them. Chapter 26.
 In XLA: LLVM's loop vectoriser.

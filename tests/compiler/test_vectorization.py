@@ -52,7 +52,7 @@ def compiled(f, level, *args):
 
 def in_vectors(f, *args):
     """The text of the kernel of a function, in vectors."""
-    return llvm.assembly(Lowered(jit(f).trace(*args).program, "f").kernel, vectorized=True)
+    return llvm.assembly(Lowered(jit(f).trace(*args).program, "f").kernel)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -156,7 +156,7 @@ class LaunchText(FunctionText):
 
     def print_for(self, loop: For) -> None:
         before, self.invariant = self.invariant, frozenset(self.names)
-        self.loop(loop, loop.start, loop.stop, [])
+        self.loop(loop, loop.start, loop.stop)
         self.invariant = before
 
     def print_barrier(self, barrier: Barrier) -> None:
@@ -238,6 +238,11 @@ def compile_cached(text: str, processor: str) -> str:
 def compile(text: str, processor: str = "sm_80") -> str:
     """PTX for a processor, from the text of `assembly`."""
     def work() -> str:
-        machine = _machine(processor)
-        return machine.emit_assembly(cpu.optimized(text, TRIPLE, machine, 3, vectorize=False))
+        machine, binding = _machine(processor), cpu._llvm()
+        module = cpu.parsed(text, TRIPLE, machine)
+        options = binding.create_pipeline_tuning_options(3)
+        options.loop_vectorization = options.slp_vectorization = False
+        cpu.run(binding.create_pass_builder(machine, options).getModulePassManager(), module,
+                machine)
+        return machine.emit_assembly(module)
     return cpu.undisturbed(work)
