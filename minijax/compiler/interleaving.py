@@ -9,36 +9,39 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from .loops import (BOOL, INT64, Constant, For, Let, Load, Operand, Statement, Store,
+from .loops import (BOOL, INT64, Constant, For, Let, Load, Operand, Store,
                     cached_on_node)
 from .steps import Steps, strides
 
 MOST = 8  # accesses of a group
 Group = tuple[Load | Store, ...]  # in the order of their elements
+Place = tuple[tuple[Any, ...], int]  # the numbers of an index, and its constant in elements
 
 
 @cached_on_node
 def groups_in(loop: For) -> Mapping[Load | Store, Group]:
     """The groups of interleaved accesses in the body of a loop, by each of their members."""
     steps, bases = Steps({loop.index: 1}), Bases()
+    places: dict[Load | Store, Place] = {}
     sets: dict[Any, dict[int, Load | Store]] = defaultdict(dict)
     for each in loop.body:
         if isinstance(each, Let):
             steps[each.target] = steps.of(each)
             bases[each.target] = bases.of(each)
         elif isinstance(each, Load | Store):
-            step = steps.at(each.buffer, each.index)
+            buffer, step = each.buffer, steps.at(each.buffer, each.index)
             if isinstance(each, Load):
                 steps[each.target] = 0 if step == 0 else None
-            if step in (2, 4, MOST) and each.buffer.dtype != BOOL:
-                names, offsets = zip(*map(bases.__getitem__, each.index), strict=True)
-                place = sum(x * y for x, y in zip(offsets, strides(each.buffer, len(names)),
-                                                  strict=True))
-                sets[type(each), each.buffer, step, names].setdefault(place, each)
+            names, offsets = [*zip(*map(bases.__getitem__, each.index), strict=True)] or ((), ())
+            places[each] = names, sum(x * y for x, y in zip(
+                offsets, strides(buffer, len(names)), strict=True))
+            if step in (2, 4, MOST) and buffer.dtype != BOOL:
+                sets[type(each), buffer, step, names].setdefault(places[each][1], each)
     groups = [tuple(members[first + k] for k in range(step))
               for (_, _, step, _), members in sets.items()
               for first in firsts(members, step)]
-    return {each: group for group in groups if may_move(loop.body, group) for each in group}
+    order = [*places]
+    return {each: group for group in groups if may_move(group, order, places) for each in group}
 
 
 class Bases(dict[Operand, tuple[Any, int]]):
@@ -66,10 +69,17 @@ def firsts(members: Mapping[int, Any], step: int) -> list[int]:
     return found
 
 
-def may_move(body: tuple[Statement, ...], group: Group) -> bool:
-    """Whether loads may be done at the first of them, or stores at the last one: between them the
-    buffer is used by no access of the other kind.
+def may_move(group: Group, order: list[Load | Store], places: Mapping[Load | Store, Place]
+             ) -> bool:
+    """Whether loads may be done at the first of them, or stores at the last one: between them no
+    other access is of the same element, unless both load. Other iterations have others.
     """
-    places = [k for k, each in enumerate(body) if each in group]
-    return not any(isinstance(each, Load | Store) and type(each) is not type(group[0])
-                   and each.buffer is group[0].buffer for each in body[places[0]:places[-1]])
+    is_load, at = isinstance(group[0], Load), sorted(map(order.index, group))
+
+    def is_apart(each: Load | Store, other: Load | Store) -> bool:
+        if other.buffer is not each.buffer or is_load and isinstance(other, Load):
+            return True
+        (names, offset), (base, place) = places[each], places[other]
+        return names == base and offset != place
+    return all(is_apart(order[k], other) for k in at
+               for other in (order[at[0]:k] if is_load else order[k:at[-1]]) if other not in group)

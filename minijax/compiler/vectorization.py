@@ -13,6 +13,9 @@ from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Read, Stat
 from .probe import cost_of
 from .steps import Steps
 
+# Operations of a loop, with which it pays to do another access lane by lane, and to sort one that
+# is interleaved with three or more: LLVM takes long to compile these.
+PER_GATHER, PER_SORTED = 8, 4
 STRAIGHT = Let | Load | Store | Declare | Read | Assign
 
 
@@ -49,8 +52,10 @@ def pays(loop: For) -> bool:
     """Whether the iterations of a loop are faster in vectors, if they may be printed so."""
     if not is_straight(loop.body):
         return False
-    alone = gathers(loop.body, Steps({loop.index: 1})) - len(groups_in(loop))
-    return cost_of(loop.body) >= alone
+    groups = groups_in(loop)
+    alone = gathers(loop.body, Steps({loop.index: 1})) - len(groups)
+    in_fours = sum(len(group) > 2 for group in groups.values())
+    return cost_of(loop.body) >= PER_GATHER * max(alone - 1, 0) + PER_SORTED * in_fours
 
 
 def is_straight(body: Iterable[Statement]) -> bool:

@@ -166,14 +166,15 @@ def test_nothing_of_llvm_happens_in_the_callers_thread(monkeypatch):
     assert seen and threading.get_ident() not in seen
 
 
-def test_the_texts_after_optimisation_can_be_read():
-    assert "fadd <" in cpu.compile(ADD_ONE, "llvm")
+def test_the_texts_after_llvms_passes_can_be_read():
+    assert "fadd" in cpu.compile(ADD_ONE, "llvm")
     assert "kernel:" in cpu.compile(ADD_ONE, "asm")
 
 
-def test_without_most_optimizations_there_are_no_vectors_and_a_kernel_has_another_name():
+def test_without_most_optimizations_code_is_longer_and_a_kernel_has_another_name():
+    optimised = cpu.compile(ADD_ONE, "asm")
     with minijax.config.disable_most_optimizations(True):
-        assert "fadd <" not in cpu.compile(ADD_ONE, "llvm")
+        assert len(cpu.compile(ADD_ONE, "asm").splitlines()) > len(optimised.splitlines())
         quick, name = minijax.jit(lambda x: x + 2)(np.arange(99.0)), cache.cache_key(ADD_ONE)
     np.testing.assert_array_equal(quick, np.arange(99.0) + 2)
     assert name != cache.cache_key(ADD_ONE)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -360,6 +361,7 @@ def test_a_parallel_loop_over_separate_buffers_becomes_vector_instructions():
     from minijax.compiler import cpu
 
     made = elementwise("add", [F32, F32], F32, 1000)
+    made = replace(made, body=tuple(replace(each, vectorize="parallel") for each in made.body))
     text = cpu.undisturbed(lambda: cpu.compile(llvm.assembly(made), "llvm"))
     assert " x float>" in text
 

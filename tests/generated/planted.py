@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 from minijax.compiler import (
-    builder, digest, llvm, memory, nests, schedule, simplify, transpose_folding,
+    builder, digest, memory, nests, schedule, simplify, transpose_folding,
 )
 from minijax.compiler.scalars import OPS
 
@@ -103,14 +103,6 @@ MISTAKES = {
 
 
 @contextmanager
-def sums_in_any_order() -> Iterator[None]:
-    """Meanwhile LLVM may add the terms of a sum in the order that it likes."""
-    with mock.patch.object(llvm, "partials_of", lambda loop: {}), mock.patch.dict(
-            OPS["add"].instructions, f="fadd reassoc {s} {x}, {y}"):
-        yield
-
-
-@contextmanager
 def products_and_sums_that_fuse() -> Iterator[None]:
     """Meanwhile LLVM may round a product and a sum once."""
     with mock.patch.dict(OPS["add"].instructions, f="fadd contract {s} {x}, {y}"), mock.patch.dict(
@@ -120,7 +112,6 @@ def products_and_sums_that_fuse() -> Iterator[None]:
 
 # Which only bits show: what LLVM's levels may do in their own ways.
 MISTAKES_OF_BITS = {
-    "sums in any order": sums_in_any_order,
     "products and sums that fuse": products_and_sums_that_fuse,
 }
 
