@@ -76,7 +76,7 @@ def _unpickled(entry: bytes | None, closed: ClosedJaxpr) -> Code | None:
 def compile_or_load(kernel: Kernel, folder: Path | None = None) -> Code:
     """The kernel as machine code: from memory, else from disk, else compiled now."""
     is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
-    is_quick = cpu.effort() > 0 and not is_wide and is_short(kernel)
+    is_quick = cpu.effort() > 0 and not is_wide and is_short(llvm.transformed(kernel))
     text = llvm.assembly(kernel)
     key, externals = cache_key(text), externals_of(text)
     return Code(loaded(key, externals, lambda: text, folder, is_quick), key, externals,

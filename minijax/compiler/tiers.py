@@ -23,9 +23,9 @@ from .vectors import called_in, function, lanes_of
 # value of a variable, which is stored in memory. The index of a loop is one.
 PER_OPERATION, PER_VARIABLE = 0.25e-9, 2e-9
 
-# Seconds that a call of quick code may lose, and more of them for each statement: a tenth of what
-# optimising one takes. A later process runs quick code from disk, and must not be slow.
-LONGEST, PER_STATEMENT = 0.032, 0.1e-3
+# Seconds that a call of quick code may lose, and more of them for each statement: what optimising
+# one takes.
+LONGEST, PER_STATEMENT = 0.01, 0.1e-3
 
 RARE = 1 / 8  # how often a branch is taken that has loops, and no other side
 
