@@ -50,9 +50,12 @@ def hoist_linear_consts(body: ClosedJaxpr, linear: Flags) -> tuple[ClosedJaxpr, 
     hoisted, remaining = [], []
     for eqn in jaxpr.eqns:
         read = {x for x in eqn.invars if isinstance(x, Var)}
-        linear_size = sum(v.aval.size for v in read & linear_vars)
-        shrinks = sum(v.aval.size for v in eqn.outvars) <= linear_size
-        if read <= invariant and not eqn.effects and (shrinks or read.isdisjoint(linear_vars)):
+        of_linear = [v.aval for v in read & linear_vars]
+        shrinks = sum(v.aval.size for v in eqn.outvars) <= sum(aval.size for aval in of_linear)
+        # Cotangents are summed up in the dtype of the constants: a sum of bfloat16 would lose terms.
+        keeps_dtype = {v.aval.dtype for v in eqn.outvars} == {aval.dtype for aval in of_linear}
+        if read <= invariant and not eqn.effects and (
+                shrinks and keeps_dtype or read.isdisjoint(linear_vars)):
             hoisted.append(eqn)
             invariant.update(eqn.outvars)
         if eqn not in hoisted or read.isdisjoint(linear_vars):

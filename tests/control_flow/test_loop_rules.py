@@ -468,6 +468,21 @@ def test_a_gradient_by_what_each_turn_reads_of_a_constant_is_that_of_the_turns_w
     np.testing.assert_allclose(forwards, (expected * a).sum(), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype, inside", [("float32", "bfloat16"), ("bfloat16", "float32"),
+                                           ("float32", "float16")])
+def test_the_cotangents_of_a_constant_are_summed_up_in_its_dtype(dtype, inside):
+    """One and then a thousand times 1/256: in bfloat16 no sum grows from 2."""
+    def gradient(lib):
+        xs = lib.numpy.asarray([1.0, *[0.00390625] * 1000], inside)
+
+        def loss(w):
+            return lib.lax.scan(lambda c, x: (c, w.astype(inside) * x), 0., xs)[1].astype(
+                "float32").sum()
+        return lib.jit(lib.grad(loss))(lib.numpy.asarray(1.5, dtype))
+
+    same(gradient, rtol=0)
+
+
 @pytest.mark.parametrize("read", ["a slice", "a transpose", "a reshape", "a sum", "a scaling",
                                   "a function"])
 def test_nothing_that_is_the_same_in_each_turn_is_kept_for_each_or_summed_up_whole(read):
