@@ -8,7 +8,7 @@
     --against gpu             launches on the emulated GPU against jit on the CPU
     --against ptx             the PTX of its launches against jit on the CPU
     --against numba           the Numba program of a kernel against its machine code
-    --against tiers           code that is compiled quickly against optimised code, bit for bit
+    --against scalars         loops in vectors against the same loops of scalars, bit for bit
     --against ranks           blocks on four pretended ranks against disable_jit
     --jobs 2                  processes
     --state FOLDER            where it is kept what has been run
@@ -188,7 +188,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--against", choices=["eager", "jax", "sanitiser", "gpu", "ptx", "numba",
-                                              "tiers", "ranks"],
+                                              "scalars", "ranks"],
                         default="eager")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--state", default="")

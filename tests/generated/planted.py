@@ -8,12 +8,10 @@ import builtins
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
-from unittest import mock
 
 from minijax.compiler import (
-    builder, digest, memory, nests, schedule, simplify, transpose_folding,
+    builder, digest, memory, nests, schedule, simplify, steps, transpose_folding,
 )
-from minijax.compiler.scalars import OPS
 
 
 @contextmanager
@@ -102,20 +100,14 @@ MISTAKES = {
 }
 
 
-@contextmanager
-def products_and_sums_that_fuse() -> Iterator[None]:
-    """Meanwhile LLVM may round a product and a sum once."""
-    with mock.patch.dict(OPS["add"].instructions, f="fadd contract {s} {x}, {y}"), mock.patch.dict(
-            OPS["mul"].instructions, f="fmul contract {s} {x}, {y}"):
-        yield
-
-
-# Which only bits show: what LLVM's levels may do in their own ways.
+# Which only bits show: what vectors may do in their own ways.
 MISTAKES_OF_BITS = {
-    "products and sums that fuse": products_and_sums_that_fuse,
+    "an index that goes backwards, taken forwards": instead(
+        steps.Steps, "at", lambda right: lambda self, *place: (
+            step if (step := right(self, *place)) is None else abs(step))),
 }
 
 
 def of(kind: str) -> dict[str, Callable[[], AbstractContextManager]]:
     """The mistakes that programs must find that are run against something."""
-    return MISTAKES_OF_BITS if kind == "tiers" else MISTAKES
+    return MISTAKES_OF_BITS if kind == "scalars" else MISTAKES

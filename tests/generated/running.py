@@ -18,11 +18,12 @@ import numpy as np
 
 import minijax
 from minijax import config, core
-from minijax.compiler import cache, executable, lowered, tiers
+from minijax.compiler import executable, lowered
 from minijax.compiler.loops import Assign, Call, For, Kernel, Statement, walk
 from minijax.compiler.targets import coalescing, launches
 
 from tests import ranks, sanitiser
+from tests.compiler.scalar_loops import scalar_loops
 
 from .programs import Line, Program
 
@@ -178,16 +179,11 @@ def by_numba(program: Program) -> Any:
         return run(program, jit=True)
 
 
-def in_tiers(program: Program) -> Iterator[Any]:
-    """What the first call of the program gives, by quick code, and the second one, for which the
-    same text is optimised.
-    """
-    jitted = minijax.jit(program.load(minijax))
-    with quick_compiler(False), mock.patch.object(cache, "is_short", lambda *_: True):
-        cache._loaded.clear()  # of which some is optimised
-        with mock.patch.object(tiers.QuickCode, "improve", lambda self: None):
-            yield run_function(program, minijax, lambda: jitted)
-        yield run_function(program, minijax, lambda: jitted)
+def in_vectors(program: Program) -> Iterator[Any]:
+    """What the program gives by loops in vectors, and by the same loops of scalars."""
+    for loops in (nullcontext, scalar_loops):
+        with loops():
+            yield run(program, jit=True)
 
 
 def statements(program: Program) -> list[Statement]:
@@ -237,9 +233,9 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
     """The first difference between a program's results."""
     if kind == "sanitiser":
         return sanitise(program)
-    if kind == "tiers":
-        quick, optimised = in_tiers(program)
-        return compare(kind, quick, optimised, lambda: []) or same_bits(kind, quick, optimised)
+    if kind == "scalars":
+        vectors, scalars = in_vectors(program)
+        return compare(kind, vectors, scalars, lambda: []) or same_bits(kind, vectors, scalars)
     if kind == "numba" and len(kernels := statements(program)) > LONG_FOR_NUMBA:
         return None
     reference, usual = against(kind)

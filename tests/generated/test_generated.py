@@ -124,10 +124,10 @@ def test_a_planted_mistake_is_found():
 @pytest.mark.of_tests
 def test_a_planted_mistake_of_bits_is_found(monkeypatch):
     monkeypatch.setenv("MINIJAX_CACHE_DIR", "")  # from disk comes optimised code
-    program = program_of("jnp.sqrt(x0 * x0 + 2)", "v0 * v0 + x0", "v1 + v0 * x0")
-    assert check(program, "tiers") is None
-    with planted.MISTAKES_OF_BITS["products and sums that fuse"]():
-        assert check(program, "tiers").kind == "value"
+    program = program_of("jnp.sqrt(x0 * x0 + 2)", "v0[::-1] * 3", "v1 + v0 * x0")
+    assert check(program, "scalars") is None
+    with planted.MISTAKES_OF_BITS["an index that goes backwards, taken forwards"]():
+        assert check(program, "scalars").kind == "value"
 
 
 def test_numbers_that_no_rounding_explains_differ():
