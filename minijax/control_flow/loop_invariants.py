@@ -52,7 +52,7 @@ def hoist_linear_consts(body: ClosedJaxpr, linear: Flags) -> tuple[ClosedJaxpr, 
         read = {x for x in eqn.invars if isinstance(x, Var)}
         of_linear = [v.aval for v in read & linear_vars]
         shrinks = sum(v.aval.size for v in eqn.outvars) <= sum(aval.size for aval in of_linear)
-        # Cotangents are summed up in the dtype of the constants: a sum of bfloat16 would lose terms.
+        # Cotangents are summed up in the dtype of the constants: a sum of bfloat16 loses terms.
         keeps_dtype = {v.aval.dtype for v in eqn.outvars} == {aval.dtype for aval in of_linear}
         if read <= invariant and not eqn.effects and (
                 shrinks and keeps_dtype or read.isdisjoint(linear_vars)):
