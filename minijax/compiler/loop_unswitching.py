@@ -4,9 +4,9 @@ Builds on index_set_splitting.py; llvm.py prints the result. Chapter 24.
 In LLVM: its pass `simple-loop-unswitch`.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from .arithmetic import Arithmetic
 from .index_set_splitting import MAX_STATEMENTS, MIN_ITERATIONS, specialized
@@ -32,12 +32,17 @@ def _unswitched(loop: Statement) -> Statement:
         return loop
     own = {defined(each) for each in inside}
     for each in loop.body:
-        is_choice = isinstance(each, Let) and each.op == "select"
-        test: Any = each.test if isinstance(each, If) else each.args[0] if is_choice else None
-        if test is None or isinstance(test, Constant) or test in own:
+        match each:
+            case If(test):
+                most = math.inf
+            case Let(_, "select", (test, *_)):
+                most = (1 - SAVED) * cost_of(loop.body)
+            case _:
+                continue
+        if isinstance(test, Constant) or test in own:
             continue
         sides = [_with_test(loop, test, value) for value in (True, False)]
-        if not is_choice or min(cost_of(x.body) for x in sides) < (1 - SAVED) * cost_of(loop.body):
+        if min(cost_of(side.body) for side in sides) < most:
             return If(test, *((_unswitched(side),) for side in sides))
     return loop
 
