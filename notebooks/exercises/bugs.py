@@ -279,6 +279,12 @@ def grade_without_mean(without_mean: Callable) -> None:
     with wanting("an array of NumPy that may not be written to, [0.1, 0.7],", x - x.mean(),
                  "it is written to, if only for a while: make a new array"):
         without_mean(x)
+    for make in (np.array, jnp.array):
+        x = make([1, 2, 6, 1])
+        with wanting(f"x = {shown(x)}, integers,", x - 2.5, "an array of integers has a mean, too, "
+                     "and cannot hold what is left: make a new array"):
+            agree(f"x = {shown(x)}, integers,", without_mean(x), x - 2.5,
+                  "the mean of integers is no integer")
 
 
 _MEAN = "def without_mean(x):\n    {}\n    return {}"
@@ -292,10 +298,11 @@ exercise("without_mean", chapter=CHAPTER, grade=grade_without_mean,
                 (_MEAN.format("y = x - x.sum()", "y"), "without its mean"),
                 (_MEAN.format("n = len(x)", "x - x.sum() / n"), "that of all numbers"),
                 (_MEAN.format("m = x.mean(axis=0)", "x - m"), "that of all numbers"),
+                (_MEAN.format("x = x.copy(); x -= x.mean()", "x"), "cannot hold"),
                 (_MEAN.format("m = x.mean(); x -= m; y = jnp.array(x); x += m", "y"),
                  "if only for a while")],
          right=[_MEAN.format("x = jnp.array(x)", "x - x.mean()"),
-                _MEAN.format("x = x.copy(); x -= x.mean()", "x")])
+                _MEAN.format("x = x.astype('float32'); x -= x.mean()", "x")])
 
 
 # -- 7: change_of ----------------------------------------------------------------------------------

@@ -78,6 +78,10 @@ def grade_square_grid(square_grid: Callable) -> None:
               (np.shape(out) == (side + 1, side + 1), "a smaller square has room for all of them"),
               (np.size(out) < n, "not all of them have room"),
               "row by row, and zeros for what is missing")
+    nothing = np.zeros((0, 0), np.float32)
+    with wanting("no numbers", nothing, "as it was given, it makes a square of nothing"):
+        agree("no numbers", compiled(nothing.reshape(0)), nothing,
+              "as it was given, it makes a square of nothing")
 
 
 exercise(
@@ -102,6 +106,9 @@ def square_grid(x):
         ("def square_grid(x):\n    side = round(x.size ** 0.5)\n"
          "    return jnp.pad(x, (0, side * side - x.size)).reshape(side, side)",
          "room for all of them"),
+        ("def square_grid(x):\n    side = math.isqrt(x.size - 1) + 1\n"
+         "    return jnp.zeros(side * side).at[:x.size].set(x).reshape(side, side)",
+         "square of nothing"),
     ],
     hints=["`x.size` is a Python number; `math` computes with such numbers"])
 
@@ -244,6 +251,9 @@ def grade_count_different(count_different: Callable) -> None:
              "are near each other are different, too")):
         x = np.array(floats, np.float32)
         agree(f"x = {[float(v) for v in x]}", compiled(x), len(set(x.tolist())), why)
+    ends = [2**31 - 1, -2**31, 2**31 - 1, -2**31 + 1]
+    agree(f"x = {ends}", compiled(np.array(ends, np.int32)), 3, "the difference of two int32s may "
+          "be no int32: compare them, do not subtract")
 
 
 exercise(
@@ -263,6 +273,8 @@ def count_different(x):
          "    return jnp.sum(jnp.unique(x, size=x.size, fill_value=0) != 0)", "special"),
         ("def count_different(x):\n    return 1 + jnp.sum(jnp.diff(jnp.sort(x)) != 0)",
          "do not subtract"),
+        ("def count_different(x):\n    return 1 + jnp.sum(jnp.diff(jnp.sort(x)) > 0)",
+         "may be no int32"),
         ("def count_different(x):\n    x = jnp.sort(x)\n"
          "    return 1 + jnp.sum(~jnp.isclose(x[1:], x[:-1]))", "are near each other"),
     ],
@@ -349,6 +361,13 @@ def grade_window(window: Callable) -> None:
     agree("x = [1, 2, inf] and start = 2", compiled(np.array([1, 2, np.inf], np.float32), 2),
           [np.inf, 0.0, 0.0], "infinity times 0 is nan: say what stands beyond the end, do not "
           "multiply")
+    whole = np.array([1, 2, 2**24 + 1], np.int32)
+    out = numbers(compiled(whole, 2))
+    expect(getattr(out, "dtype", None) == np.int32, "for an x of int32s the window has the dtype "
+           f"{getattr(out, 'dtype', None)}\nits elements are those of x: of which dtype are the "
+           "zeros?")
+    expect(np.array_equal(out, [2**24 + 1, 0, 0]), f"for x = {whole.tolist()} and start = 2 yours "
+           f"is {np.asarray(out).tolist()}: the elements were floats on the way")
 
 
 exercise(

@@ -59,7 +59,8 @@ def grade_to_csr(to_csr: Callable) -> None:
         with wanting(inputs, expected, (ValueError, "a row may be empty")):
             answer = to_csr(dense)
         _check_parts(inputs, answer, expected,
-                     data="the numbers stand row by row, and in a row from left to right",
+                     data="each number that is not 0, and be it tiny or negative; they stand row "
+                          "by row, and in a row from left to right",
                      columns="the numbers stand row by row, and in a row from left to right",
                      starts="row i begins where the rows before it end; an empty row, too",
                      stops="row i ends where it begins, plus the numbers in it")
@@ -87,6 +88,7 @@ exercise(
            (_to_csr_text(starts="stops"), "row i begins"),
            (_to_csr_text(starts="np.concatenate([[0], stops])"), "row i begins"),
            (_to_csr_text(dtype="np.int64"), "int32, and yours has int64"),
+           (_to_csr_text(matrix="dense > 0", counts="np.sum(dense > 0, axis=1)"), "or negative"),
            ("def to_csr(dense):\n    return dense[dense != 0]", "four arrays"),
            (_to_csr_text(matrix="abs(dense) > 1e-9", counts="np.sum(abs(dense) > 1e-9, axis=1)"),
             "[[1e-30, 0.0]"),
@@ -260,7 +262,7 @@ exercise(
 
 # -- transposed ------------------------------------------------------------------------------------
 
-def _parts(data: list, *places: list) -> tuple[np.ndarray, ...]:
+def _parts(data: Any, *places: Any) -> tuple[np.ndarray, ...]:
     """Numbers of a sparse matrix, and their places."""
     return np.array(data, np.float32), *[np.array(part, np.int32) for part in places]
 
@@ -290,6 +292,14 @@ def grade_transposed(transposed: Callable) -> None:
                  transposed(*twice, 2),
                  _parts([4, 1, 2], [1, 0, 0], [0, 1], [1, 3]),
                  data="both numbers of a place are kept, in their order")
+    data, columns = np.float32(random.permutation(600)), random.integers(0, 4, 600)
+    order = np.lexsort((np.arange(600), columns))
+    stops = np.cumsum(np.bincount(columns, minlength=5))
+    _check_parts("30 rows of 20 numbers, in 5 columns, many of them at one place,",
+                 transposed(*_parts(data, columns, np.arange(30) * 20, np.arange(1, 31) * 20), 5),
+                 _parts(data[order], order // 20, np.concatenate([[0], stops[:-1]]), stops),
+                 data="the numbers of a place are kept in their order: the sort has to be stable, "
+                      "and look at no number")
 
 
 _TRANSPOSED = """
@@ -321,6 +331,10 @@ exercise(
             "    return (dense[rows, columns], *(x.astype(np.int32) for x in (columns, "
             "stops - counts, stops)))", "has its place as well"),
            (_transposed_text(key="rows"), "sort them by"),
+           (_TRANSPOSED.replace('np.argsort({key}, kind="stable")', "np.lexsort((data, rows, "
+                                "columns))").format(
+               data="data[order]", columns="rows[order]", minlength=", minlength=count"),
+            "in their order"),
            ("def transposed(data, columns, starts, stops, count):\n"
             "    rows = np.repeat(np.arange(len(starts)), stops - starts)\n"
             "    found = dict(zip(zip(columns, rows), data))\n    keys = sorted(found)\n"

@@ -249,7 +249,7 @@ def _cases() -> list[tuple[str, Callable, Callable, float, float, bool]]:
         ("it is too narrow by a tenth at either end", _around(good, lambda a, b: (
             a + 0.1 * (b - a), b - 0.1 * (b - a))), lambda x: 2.0 * x, -1.0, 1.0, True),
         ("its ends are 0 and 0.5", lambda f: lambda low, high: (jnp.float32(0), jnp.float32(0.5)),
-         lambda x: jnp.exp(-400.0 * (x - 0.37) ** 2), 0.0, 1.0, True),
+         lambda x: jnp.exp(-1500.0 * (x - 0.395) ** 2), 0.0, 1.0, True),
         ("its ends are nan", _around(good, lambda a, b: (a * jnp.nan, b * jnp.nan)), jnp.exp, 0.0,
          1.0, True)]
 
@@ -298,6 +298,7 @@ exercise(
            (_outside_text(points="[(low + high) / 2]"), "how many numbers"),
            (_outside_text(points="(low, (low + high) / 2, high)"), "how many numbers"),
            (_outside_text(points="np.linspace(low, high, 5)"), "how many numbers"),
+           (_outside_text(points="np.linspace(low, high, 20)"), "how many numbers"),
            (_outside_text(test="not lower <= y <= upper"), "rounding alone"),
            (_outside_text(test="y < lower - 1e-5 or y > upper + 1e-5"), "with nan"),
            (_outside_text(result="True"), "one number"),

@@ -415,6 +415,7 @@ def grade_remainder(remainder: Callable) -> None:
     compiled = jax.jit(remainder)
     cases = [([4, 2], 5), ([1, 2, 3, 4], 97), ([7], 10), ([1, 0, 0, 0, 0], 7)]
     cases += [(random.integers(0, 10, 12).tolist(), int(m)) for m in (10**8, 97, 65537, 99999989)]
+    cases += [([7], 3), ([9], 1), ([9] * 80, 87654321)]
     for digits, m in cases:
         expected = int("".join(map(str, digits))) % m
         with wanting(f"digits = {digits} and m = {m}", expected, (
@@ -426,9 +427,10 @@ def grade_remainder(remainder: Callable) -> None:
         _agrees(float(result) == expected, f"digits = {digits} and m = {m}", shown(result),
                 expected,
               f"{len(digits)} digits, from the left: the first of them is {digits[0]}, "
-              f"two are {''.join(map(str, digits[:2]))}" if len(digits) < 12 else
-              "a number of twelve digits does not fit into 32 bits: let no number on the way "
-              "become that large")
+              f"two are {''.join(map(str, digits[:2]))}" if 1 < len(digits) < 12 else
+              "one digit has a remainder, too" if len(digits) == 1 else
+              f"a number of {len(digits)} digits does not fit into 32 bits: let no number on the "
+              "way become that large, and no sum of remainders")
         expect(dtype == jnp.int32, f"for digits = {digits} and m = {m} yours is of dtype {dtype}\n"
                "an int32 is expected: the seven digits of a float are too few")
 
@@ -453,6 +455,11 @@ def remainder(digits, m):
          "    return (digits * places).sum() % m", "that large"),
         ("def remainder(digits, m):\n    return int(''.join(str(int(d)) for d in digits)) % m",
          "nobody knows the digits"),
+        ("def remainder(digits, m):\n    rest = digits[0]\n    for digit in digits[1:]:\n"
+         "        rest = (10 * rest + digit) % m\n    return rest", "one digit has"),
+        ("def remainder(digits, m):\n    total, power = 0, 1 % m\n    for digit in digits[::-1]:\n"
+         "        total, power = total + digit * power % m, 10 * power % m\n    return total % m",
+         "sum of remainders"),
     ],
     hints=["the remainder of 10 * n + d depends on n by way of its remainder alone"])
 
