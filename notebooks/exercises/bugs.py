@@ -318,8 +318,9 @@ def grade_change_of(change_of: Callable) -> None:
         inputs = f"the pictures {shown(a)} and {shown(b)}"
         with wanting(inputs, expected):
             result = numbers(change_of(jnp.array(a, jnp.uint8), jnp.array(b, jnp.uint8)))
+        expect(np.ndim(result) == 0, f"for {inputs} one number is wanted, the mean of all, and "
+               f"yours is {shown(result)}")
         agree(inputs, result, expected,
-              (np.shape(result) != (), "one number is wanted, the mean of all"),
               (near(result, abs(np.mean(a - b))), "take the absolute value of each difference, "
                "and then the mean"),
               (near(result, np.mean(a - b)), "take the absolute value of each difference"),
@@ -329,7 +330,8 @@ def grade_change_of(change_of: Callable) -> None:
                "127, and below 0 uint8 begins again at 255"),
               (near(result, np.sqrt(np.mean((a - b) ** 2.0))), "that is the root of the mean of "
                "the squares"),
-              (abs(result - expected) < 1, "a mean need not be whole"),
+              (abs(result - expected) < 1 and float(result).is_integer(), "a mean need not be "
+               "whole"),
               "how large do the differences become, and their sum? Has the dtype room for it?",
               what="the change")
 
@@ -452,13 +454,16 @@ def grade_settings(settings: Callable) -> None:
 
     fast = jax.jit(scaled, static_argnums=1)
     for factor, count in ((2.0, 1), (2.0, 1), (3.0, 2), (2.0, 2), (0.5, 3), (3.0, 3), (2.5, 4),
-                          (2.0625, 5), (-1.0, 6), (-2.0, 7)):  # their hashes are equal
+                          (2.0625, 5), (-1.0, 6), (-2.0, 7),  # their hashes are equal
+                          (2.0 + 2.0**-22, 8)):
         inputs = f"Settings({factor})"
         with wanting(inputs, factor, (ValueError, "a static argument has a hash: what has Python "
                      "done with yours, now that there is an `__eq__`?"), what="the product with 1"):
             result = fast(1.0, settings(factor))
         agree(inputs, result, factor, "that is the program of other settings: when are two of "
               "yours equal?", what="the product with 1")
+        expect(len(traces) >= count, f"after a call with {inputs} there are {len(traces)} programs "
+               f"for {count} settings: two that differ by little are different, too")
         expect(len(traces) == count, f"after a call with {inputs} the function has been traced "
                f"{len(traces)} times, and {count} would do: equal settings should be equal by "
                "`==`, and have one hash")
@@ -482,6 +487,8 @@ exercise("Settings", chapter=CHAPTER, grade=grade_settings,
                 (_SETTINGS + _EQUAL.format("int(self.factor) == int(other.factor)")
                  + _HASH.format("int(self.factor)"), "of other settings"),
                 (_SETTINGS + _SAME + _HASH.format("id(self)"), "have one hash"),
+                (_SETTINGS + _EQUAL.format("abs(self.factor - other.factor) < 1e-6")
+                 + _HASH.format("1"), "differ by little"),
                 (_SETTINGS + _EQUAL.format("str(self.factor)[:3] == str(other.factor)[:3]")
                  + _HASH.format("hash(str(self.factor)[:3])"), "of other settings"),
                 (_SETTINGS + _EQUAL.format("hash(self) == hash(other)")

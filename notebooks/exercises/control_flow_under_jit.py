@@ -195,6 +195,8 @@ def grade_nth_power(nth_power: Callable) -> None:
                 result = compiled(x, n)
             agree(inputs, numbers(result), x**n, (n == 0, "the power is 1 if n is 0"),
                   (n == 1, "for n = 1 it is x itself"), tolerance=1e-3)
+    agree("x = inf and n = 0", numbers(compiled(np.inf, 0)), 1.0, "the power is 1 if n is 0, for "
+          "every x: infinity times 0 is nan")
     program = jax.make_jaxpr(nth_power, static_argnums=1)(1.01, 100)
     names = ["mul" if eqn.params.get("y") == 2 else eqn.primitive.name for eqn in program.eqns]
     others = sorted(set(names) - {"mul", "square", "convert_element_type"})
@@ -235,6 +237,9 @@ def nth_power(x, n):
         ("def nth_power(x, n):\n    y = 1.0\n    for bit in range(7):\n"
          "        if n >> bit & 1:\n            y = y * x\n        x = x * x\n    return y",
          "n = 128"),
+        ("def nth_power(x, n):\n    if n == 0:\n        return 0 * x + 1.0\n"
+         "    half = nth_power(x, n // 2)\n"
+         "    return half * half * x if n % 2 else half * half", "infinity times 0"),
     ],
     afterthought="100 equations have become 9, and no loop is left in the program",
     hints=["x to the 13th is the square of x to the 6th, times x",

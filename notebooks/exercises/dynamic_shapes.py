@@ -585,9 +585,13 @@ def grade_largest(largest: Callable) -> None:
                    "let `masked_max` do the work")
             expect(shapes[-1][0] <= 2 * n, f"for {inputs} the vector has at most {2 * n}, and "
                    f"yours has {shapes[-1][0]}, more than twice as many")
+        count = len(set(shapes))
+        for n in (65, 100, 128, 1000):
+            with wanting(f"the numbers from -1 to {-n}", -1.0, "any length from 1 on is asked for"):
+                agree(f"the numbers from -1 to {-n}", largest(-1.0 - np.arange(n, dtype="f4")),
+                      -1.0, "any length from 1 on is asked for")
     finally:
         largest.__globals__["masked_max"] = real
-    count = len(set(shapes))
     expect(count <= 7, f"for the lengths 1 to 64, 7 programs are enough, and yours need {count}\n"
            "the numbers are right; pad to few sizes")
 
@@ -621,6 +625,9 @@ def largest(values):
         ("def largest(values):\n    n = len(values)\n    size = 1 << (n - 1).bit_length()\n"
          "    return jax.jit(lambda x: masked_max(x, n))(np.pad(values, (0, size - n)))",
          "inside of another"),
+        ("def largest(values):\n    n = len(values)\n"
+         "    size = next(k for k in (1, 2, 4, 8, 16, 32, 64) if k >= n)\n"
+         "    return masked_max(np.pad(values, (0, size - n)), n)", "any length from 1 on"),
     ],
     afterthought="after this, all lengths up to 64 are compiled",
     hints=["the next power of two: 1 << (n - 1).bit_length()"])

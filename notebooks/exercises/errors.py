@@ -378,7 +378,8 @@ def grade_leaks(leaks: Any) -> None:
                f"is expected, and yours is {shown(result)}")
         expect(result == expected, f"for a function that {doing} the answer is {expected}, and "
                f"yours is {result}\n" + (
-                   "without the switch nobody looks, and only `jit` makes tracers" if expected else
+                   "without the switch nobody looks, and only `jit` makes tracers; and a `return` "
+                   "in `finally` comes after every other" if expected else
                    "this one keeps no tracer"))
     jax.jit(keeps)(2.0)
     expect(leaks(keeps, 2.0), "for a function that was compiled before the answer is True, and "
@@ -413,6 +414,8 @@ exercise(
          "        return isinstance(error, jax.errors.TracerLeakError)\n    return False",
          "let it pass"),
         (_LEAKS.format(_CHECKED.format("f"), "jax.errors.TracerLeakError"), "only `jit`"),
+        (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.TracerLeakError").replace(
+            "    return False", "    finally:\n        return False"), "after every other"),
         (_LEAKS.format("jax.jit(f)(*args)", "jax.errors.TracerLeakError"), "nobody looks"),
         (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.UnexpectedTracerError"),
          "which class does it have"),

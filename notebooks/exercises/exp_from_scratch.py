@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.notebook.checks import agree, exercise, expect, numbers, shown, wanting
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown, wanting
 
 CHAPTER = "25_exp_from_scratch"
 LOG2 = math.log(2)
@@ -303,6 +303,9 @@ def grade_alternations(alternations: Callable) -> None:
             result = numbers(alternations(errors))
         big = np.abs(errors) >= 0.99 * np.abs(errors).max()
         agree(inputs, result, expected,
+              (np.any(errors == 0) and result == expected - 1 and result == 1 + np.count_nonzero(
+                  errors[1:] * errors[:-1] < 0), "small ones do not count, and a change of sign "
+               "may pass through 0: look at the extremes"),
               (result == expected - 1, "between two neighbours is one change: how many are there "
                "in all?"),
               (result == np.count_nonzero(np.diff(np.sign(errors))) + 1, "small ones do not count: "
@@ -325,6 +328,8 @@ def alternations(errors):
          "small ones do not count"),
         ("def alternations(errors):\n    size = np.abs(errors)\n"
          "    return np.count_nonzero(size >= 0.99 * size.max())", "belong to one extreme"),
+        ("def alternations(errors):\n    return 1 + np.count_nonzero(errors[1:] * errors[:-1] < 0)",
+         "pass through 0"),
         ("def alternations(errors):\n    size = np.abs(errors)\n"
          "    signs = np.sign(errors[size >= 0.99 * size.max()])\n"
          "    return np.count_nonzero(np.diff(signs))", "one change"),
@@ -554,6 +559,8 @@ def grade_few_digits(few_digits: Callable) -> None:
             "p - 1"))
         expect(abs(rest - part) <= 1e-14 * abs(part) + 1e-20, f"for x = {x!r} the part is "
                f"{part!r}, and yours is {rest!r}\n" + (
+                   "it is wanted in quarter turns, and yours is an angle" if near(
+                       rest, part * math.pi / 2) else
                    "take the nearest n: the part lies between -½ and ½" if abs(rest) > 0.5 else
                    "the first digits are right, and the others were lost before the last division, "
                    "in a float or by a shift" if abs(rest - part) <= 1e-6 else
@@ -579,6 +586,7 @@ exercise(
         (_FEW.replace(" & (2**96 - 1)", ""), "of 96 digits"),
         (_FEW.replace("n = (product + 2**93) >> 94", "n = product >> 94"), "n is"),
         (_FEW.replace("/ 2**94", "/ 2**96"), "does the point stand"),
+        (_FEW.replace("/ 2**94", "/ 2**94 * math.pi / 2"), "quarter turns"),
         (_FEW.replace("n = (product + 2**93) >> 94", "turns = product / 2**94\n"
                       "    n = round(turns)").replace("(product - (n << 94)) / 2**94",
                                                       "turns - n"), "before the last"),

@@ -249,7 +249,8 @@ def grade_length(length: Callable) -> None:
     slope = jax.grad(length)(zero)
     agree("v = [0, 0, 0]", slope, np.zeros(3),
           (np.isnan(slope).any(), "what is the operand of the root there, also where its result is "
-           "not chosen?"), "it should be zeros there", what="the gradient")
+           "not chosen? And is something divided by 0?"), "it should be zeros there",
+          what="the gradient")
     with jax.checking_sharp_bits(collect=True) as findings:
         jax.jit(jax.grad(length))(jnp.zeros(3))
     expect(not findings, "for v = [0, 0, 0] the gradient is right; it should be so without a nan "
@@ -617,6 +618,10 @@ def _and_a_log(x: Any) -> Any:
     return x + jnp.sum(lax.log_p.bind(np.array([-1.0, -2.0], np.float32)))
 
 
+def _log_and_root(x: Any) -> Any:
+    return jnp.log(x) * jnp.sqrt(x)
+
+
 def _log_times_0(x: Any) -> Any:
     return jnp.log(x) * 0.0
 
@@ -642,6 +647,7 @@ PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
     ("1 - x", _less, np.nan, None, "look at all operands of an operation, not at the first alone"),
     ("log(x) * 0", _log_times_0, 0.0, "mul", "infinity is not nan; infinity times 0 is"),
     ("cos(sqrt(x))", _rooted, -1.0, "sqrt", "the root makes it, and the cosine passes it on"),
+    ("log(x) * sqrt(x)", _log_and_root, -1.0, "log", "two operations make one: which is first?"),
     ("cos(sqrt(x))", _rooted, 1.0, None, "if all is well, the answer is None"),
     ("log(x * numbers)", _times_numbers, [1.0, 1.0], "log", "a program has constants as well: its "
      "`jaxpr.constvars` are variables, and their values are in `consts`"),
@@ -745,6 +751,10 @@ def first_nan(program, *args):
               ("(~jnp.isfinite(x)).any()", "operands", "eqn.primitive.name", "is not nan"),
               ("jnp.isnan(x).all()", "operands", "eqn.primitive.name", "that is enough"),
               ("jnp.isnan(x).any()", "operands", "eqn.primitive", "a string or None"))),
+        (_FIRST_NAN.format("any(bool(jnp.isnan(x).any()) for x in outs) and not any(\n"
+                           "                bool(jnp.isnan(x).any()) for x in operands)",
+                           "eqn.primitive.name").replace("return eqn", "last = eqn").replace(
+            "    for eqn", "    last = None\n    for eqn") + "    return last", "which is first"),
         ("def first_nan(program, *args):\n    if any(bool(jnp.isnan(x).any()) for x in args):\n"
          "        return None\n"
          + _FIRST_NAN.format("any(bool(jnp.isnan(x).any()) for x in outs)", "eqn.primitive.name")

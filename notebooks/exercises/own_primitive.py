@@ -204,15 +204,18 @@ def grade_row_loop(row_loop: Callable) -> None:
     [device] = jax.devices("emulator")
     with instead_of(Refused, "", "on the emulator it is refused: a result is read before anything "
                     "is stored there (set a row to 0 first), or two threads store at one place "
-                    "(where the promise \"parallel\" is false)"):
+                    "(where the promise \"parallel\" is false)"), \
+         instead_of(Refused, "an index outside of", "on the emulator it is refused: an index lies "
+                    "outside of its array; which row of x belongs to a number?"):
         there = [jax.device_put(x, device) for x in args]
         results = {"on the emulator": jax.jit(p.bind)(*there)}
     results["on the CPU"] = lowered.compile()(*args)
     for where, result in results.items():
         empty = ~dense.any(axis=1)
         agree(f"a random matrix, {where},", result, dense @ args[-1],
-              (not near(np.asarray(result)[empty], 0 * args[-1][:1]), "what is in `out` at the "
-               "beginning is not defined: set a row to 0 first"),
+              (not near(np.asarray(result)[empty], 0 * args[-1][:1]), "a row without numbers is 0, "
+               "and yours is not: is it set to 0 first, and are only the numbers from `starts` on "
+               "added?"),
               "each number of a row adds a multiple of the row of x with the number's column",
               what="the product")
 
@@ -253,6 +256,9 @@ exercise(
            (_row_loop_text().replace("place(b, columns, k), j", "place(b, columns, i), j"),
             "with the number's column"),
            (_row_loop_text(total="term"), "the product is"),
+           (_row_loop_text().replace("start=place(b, starts, i)", "start=0"), "from `starts` on"),
+           (_row_loop_text().replace("x((place(b, columns, k), j))", "x((k, j))"),
+            "outside of its array"),
            ("def row_loop(b, outs, operands):\n    [out], _ = outs, operands\n"
             "    with b.loop(out.shape[0]) as i, b.loop(out.shape[1]) as j:\n"
             "        b.store(out, (i, j), 0)", "no loop goes over")],

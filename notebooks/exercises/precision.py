@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -44,6 +45,10 @@ def grade_gap(gap: Callable) -> None:
             _agrees(float(result) == expected, f"x = {x!r}", f"{float(result):.6g}",
                   f"{expected:.6g}", "that is the gap of float64, whose fraction has 52 bits"
                   if float(result) == np.spacing(x) else hint)
+    with mock.patch.object(np, "spacing", wraps=np.spacing) as ready_made:
+        gap(1.5)
+    expect(not ready_made.called, "the gaps are right, and `np.spacing` knows them: find them by "
+           "the ruler this time")
 
 
 exercise(
@@ -61,6 +66,7 @@ def gap(x):
         ("def gap(x):\n    return x / 2**23", "equally far apart"),
         ("def gap(x):\n    return 2.0 ** math.frexp(x)[1] / 2**23", "from 1 to 2"),
         ("def gap(x):\n    return math.ulp(x)", "52 bits"),
+        ("def gap(x):\n    return float(np.spacing(np.float32(x)))", "by the ruler"),
         ("def gap(x):\n    return 2.0 ** math.floor(jnp.log2(x)) / 2**23", "a logarithm"),
         ("def gap(x):\n    return 2.0 ** -23", "from 2 to 4"),
         ("def gap(x):\n    return np.nextafter(np.float32(x), np.float32(np.inf)) - np.float32(x)",
@@ -301,6 +307,7 @@ def grade_elapsed(elapsed: Callable) -> None:
     inputs = [1.7e9 + np.array([0.0, 0.25, 1.0, 60.5, 3600.125])]
     inputs += [start + np.cumsum(random.integers(0, 40, 5) / 8) for start in (1.7e9, 5e8, 1e6, 0.0)]
     inputs += [1.7e9 + np.array([5.0, 0.25, 7.5])]
+    inputs += [1.7e9 - 10 + np.array([0.0, 5.25, 20.5, 90000.125, 200000.5])]
     for stamps in inputs:
         expected, given = stamps - stamps[0], stamps.copy()
         with wanting(f"stamps = {stamps.tolist()}", expected):
@@ -342,6 +349,8 @@ def elapsed(stamps):
          "since the one before"),
         ("def elapsed(stamps):\n    return jnp.asarray(np.round(stamps - stamps[0]))",
          "quarters of a second"),
+        ("def elapsed(stamps):\n    stamps = jnp.asarray(stamps % 100000.0)\n"
+         "    return stamps - stamps[0]", "with all digits"),
         ("def elapsed(stamps):\n    high = np.float32(stamps)\n    return (jnp.asarray(high - "
          "high[0]) + jnp.asarray(np.float32(stamps - high)))", "not always 1.7e9"),
     ],

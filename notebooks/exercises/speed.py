@@ -205,9 +205,8 @@ def grade_work_of_four(answer: Any) -> None:
     expect(total[1] != 12,
            message + "total: the products are not written, they are added up at once")
     expect(total == (2, 8), message + "total: a product and an addition; two numbers are read")
-    expect(folded[1] != 12, message + "folded: at least: x is one array, of which each number has "
-           "to come from memory once (the question is whether a cache still has it; for a moment "
-           "say yes)")
+    expect(folded[1] != 12, message + "folded: at best x comes from memory once, "
+           "and is asked for twice")
     expect(folded == (1, 8), message + "folded: one addition; x comes, the result goes")
 
 
@@ -217,7 +216,7 @@ exercise("work_of_four", chapter=CHAPTER, grade=grade_work_of_four,
                 ("[(2, 4), (2, 16), (2, 8), (1, 8)]", "is written, too"),
                 ("[(2, 8), (2, 12), (2, 8), (1, 8)]", "three numbers"),
                 ("[(2, 8), (2, 16), (2, 12), (1, 8)]", "added up at once"),
-                ("[(2, 8), (2, 16), (2, 8), (1, 12)]", "at least"),
+                ("[(2, 8), (2, 16), (2, 8), (1, 12)]", "comes from memory once"),
                 ("[2, 2, 2, 1]", "four pairs")])
 
 
