@@ -154,7 +154,7 @@ def grade_scores_of(scores_of: Callable) -> None:
               _array([[4, 4], [4, 4]]),
               _array([[0.1, 1], [0.3, 1]]), _random(2, 4, 3),
               _array([[1e-5, 2], [2e-5, 3], [4e-5, 7]]),
-              _array([[7.7, 1], [7.7, 2], [7.7, 6]])]
+              _array([[7.7, 1], [7.7, 2], [7.7, 6]]), _array([[1e-9, 2], [2e-9, 3], [4e-9, 7]])]
     tables[4][:, 1] = -1.0
     for table in tables:
         deviation, varies = table.std(axis=0), np.ptp(table, axis=0) > 0
@@ -168,7 +168,7 @@ def grade_scores_of(scores_of: Callable) -> None:
               (table[0, 0] == np.float32(7.7), "the mean of equal numbers may be rounded, and then "
                "their deviation is tiny, and not 0: compare the numbers themselves"),
               (table[0, 0] < 1e-4, "the first column is small, and counts like the others: nothing "
-               "may be added to a deviation"),
+               "may be added to a deviation, and none is too small"),
               (near(result, 0.0 * expected), "the scores are gone as well, together with the nan: "
                "mend the column, and not the sum"),
               "the other columns count as before", what="the array of scores")
@@ -196,6 +196,8 @@ exercise("scores_of", chapter=CHAPTER, grade=grade_scores_of, solution=_scores_t
                 (_scores_text(safe="safe = deviation", result=f"jnp.nan_to_num({_OF_ALL})"),
                  "mend the column"),
                 (_scores_text(safe="safe = deviation + 0.01"), "count as before"),
+                (_scores_text(safe="varies = deviation > 1e-6\n    safe = jnp.where(varies, "
+                                   "deviation, 1.0)"), "none is too small"),
                 (_scores_text(safe="safe = deviation + 1e-6", result=_OF_ALL), "nothing may be"),
                 (_scores_text(result=_OF_ALL.replace("axis=1", "axis=0")), "array of scores"),
                 (_scores_text(safe="safe = jnp.where(deviation > 1, deviation, 1.0)"),
@@ -535,7 +537,7 @@ exercise("per_sensor", chapter=CHAPTER, grade=grade_per_sensor,
 # -- 12: norm_of -----------------------------------------------------------------------------------
 
 def grade_norm_of(norm_of: Callable) -> None:
-    for x in (_array([3, 4]), np.zeros(2, np.float32), _array([1e-3, 0]),
+    for x in (_array([3, 4]), np.zeros(2, np.float32), _array([1e-3, 0]), _array([-3, -4]),
               np.zeros(3, np.float32), _random(8, 4), _array([3e-14, 4e-14])):
         length = float(np.sqrt((x * x).sum()))
         scale = 1e14 if 0 < length < 1e-6 else 1
@@ -572,6 +574,10 @@ exercise("norm_of", chapter=CHAPTER, grade=grade_norm_of,
                 (_NORM.format(safe="", result="jnp.where(squares > 0, jnp.sqrt(squares), 0.0)"),
                  "what does the root see"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-4)"), "the length"),
+                (_NORM.format(safe="there = jnp.any(x > 0)\n"
+                                   "    safe = jnp.where(there, squares, 1.0)",
+                              result="jnp.where(there, jnp.sqrt(safe), 0.0)"),
+                 "sum of the squares"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-24)"), "nothing may be added"),
                 (_NORM.format(safe="safe = jnp.maximum(squares, 1e-6)",
                               result="jnp.where(squares > 1e-6, jnp.sqrt(safe), 0.0)"),

@@ -665,6 +665,7 @@ def grade_halved_bounded(halved_bounded: Callable) -> None:
 
 exercise(
     "halved_bounded", chapter=CHAPTER, grade=grade_halved_bounded,
+    given="def halved(x):\n    return lax.while_loop(lambda x: x > 1.0, lambda x: x / 2, x)",
     solution="""
 def halved_bounded(x):
     return lax.fori_loop(0, 20, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)
@@ -681,4 +682,6 @@ def halved_bounded(x):
         ("def halved_bounded(x):\n    return lax.fori_loop(\n"
          "        0, 10, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)", "too few"),
     ],
+    right=["def halved_bounded(x):\n    above = lax.stop_gradient(jnp.maximum(x, 1.0))\n"
+           "    return x * (halved(above) / above)"],
     hints=["a round in which nothing should be done returns x as it is"])

@@ -78,6 +78,9 @@ def grade_square_grid(square_grid: Callable) -> None:
               (np.shape(out) == (side + 1, side + 1), "a smaller square has room for all of them"),
               (np.size(out) < n, "not all of them have room"),
               "row by row, and zeros for what is missing")
+    x = np.array([0.5, -1.5, 2.25], np.float32)
+    agree(f"x = {x.tolist()}", compiled(x), np.pad(x, (0, 1)).reshape(2, 2), "elements need not be "
+          "whole: of which dtype are the zeros?")
     nothing = np.zeros((0, 0), np.float32)
     with wanting("no numbers", nothing, "as it was given, it makes a square of nothing"):
         agree("no numbers", compiled(nothing.reshape(0)), nothing,
@@ -109,6 +112,9 @@ def square_grid(x):
         ("def square_grid(x):\n    side = math.isqrt(x.size - 1) + 1\n"
          "    return jnp.zeros(side * side).at[:x.size].set(x).reshape(side, side)",
          "square of nothing"),
+        ("def square_grid(x):\n    side = math.ceil(math.sqrt(x.size))\n"
+         "    y = jnp.zeros(side * side, int).at[:x.size].set(x.astype(int))\n"
+         "    return y.reshape(side, side)", "need not be whole"),
     ],
     hints=["`x.size` is a Python number; `math` computes with such numbers"])
 
@@ -241,6 +247,7 @@ def grade_count_different(count_different: Callable) -> None:
         agree(f"x = {values}", out, expected,
               (np.shape(out) != (), "one number is expected"),
               (near(out, expected - 1) and 0 in values, "is any number treated as special?"),
+              (near(out, len({*map(abs, values)})), "a number and its negative are two numbers"),
               (near(out, expected - 1), "one is missing: the first is new as well"),
               (near(out, len(values)), "that is how many there are; how many are different?"),
               "sort, and count where something new begins")
@@ -273,6 +280,8 @@ def count_different(x):
          "    return jnp.sum(jnp.unique(x, size=x.size, fill_value=0) != 0)", "special"),
         ("def count_different(x):\n    return 1 + jnp.sum(jnp.diff(jnp.sort(x)) != 0)",
          "do not subtract"),
+        ("def count_different(x):\n    x = jnp.sort(jnp.abs(x))\n"
+         "    return 1 + jnp.sum(x[1:] != x[:-1])", "its negative"),
         ("def count_different(x):\n    return 1 + jnp.sum(jnp.diff(jnp.sort(x)) > 0)",
          "may be no int32"),
         ("def count_different(x):\n    x = jnp.sort(x)\n"

@@ -214,8 +214,8 @@ def grade_butterfly(butterfly: Callable) -> None:
         summed = np.isclose(result[0], sum(values))
         for k in range(32):
             agree(f"{what} and thread {k}", result[k], expected[k],
-                  (not summed or not np.isclose(result[k], expected[k]), "in a round each adds "
-                   "what its partner had *before* that round"),
+                  (not summed or not np.isclose(result[k], expected[k]), "five rounds, and in "
+                   "each a thread adds what its partner `k ^ bit` had *before* that round"),
                   (abs(result[k] - expected[k]) > 1e-12 * sum(map(abs, values)), "the sum is right "
                    "to some digits: with how many bits is it added up?"),
                   "the sum is right, but the last digits are not: in which order is it added up?",

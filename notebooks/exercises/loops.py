@@ -306,8 +306,8 @@ def grade_spread_text(text: Any) -> None:
                f"has the shape {np.shape(result)}")
         agree(f"{inputs}, whose first two rows are looked at,",
               np.asarray(result)[:2], expected[:2],
-              "what do the largest and the smallest start from, in each row?",
-              what="the differences")
+              "it is the largest less the smallest: what do they start from, in each row, and what "
+              "are they after an element?", what="the differences")
         apart = np.flatnonzero(~np.isclose(result, expected))
         expect(not len(apart), f"for {inputs} the first rows are right, and row {apart[:1]} is "
                "not\neach of the 30 elements of a row may be its largest, or its smallest")
@@ -394,8 +394,8 @@ def grade_in_pairs(in_pairs: Callable) -> None:
         in_pairs(a, result)
     expect(not np.isnan(result).any(), f"some of the 200 elements of `e` have no number: "
            f"{int(np.isnan(result).sum())}")
-    agree(inputs, result[:2], expected[:2], "at each position, the term is that of `energy`",
-          what="the result")
+    agree(inputs, result[:2], expected[:2], "one sum has the terms of positions 0, 2, …, the "
+          "other those of 1, 3, …; and a term is that of `energy`", what="the result")
     agree("200 rows of random numbers", result, expected, "each row begins with two zeros",
           what="the result")
     same = int((result == expected).sum())

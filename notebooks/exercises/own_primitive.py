@@ -53,14 +53,15 @@ def grade_to_csr(to_csr: Callable) -> None:
     matrices: list[np.ndarray] = [
         np.array([[0, 2, 0], [0, 0, 0], [3, 0, 4]], np.float32), np.eye(2)[:, ::-1],
         np.zeros((2, 3)), np.array([[1e-30, 0.0], [0.0, -1e-13]]),
+        np.array([[0.0, np.nan], [2.0, 0.0]]),
         *(_random_matrix(random, *random.integers(3, 7, 2)) for _ in range(4))]
     for dense in matrices:
         inputs, expected = f"{dense.tolist()}", _csr(dense)
         with wanting(inputs, expected, (ValueError, "a row may be empty")):
             answer = to_csr(dense)
         _check_parts(inputs, answer, expected,
-                     data="each number that is not 0, and be it tiny or negative; they stand row "
-                          "by row, and in a row from left to right",
+                     data="each number that is not 0, and be it tiny, or negative, or nan; they "
+                          "stand row by row, and in a row from left to right",
                      columns="the numbers stand row by row, and in a row from left to right",
                      starts="row i begins where the rows before it end; an empty row, too",
                      stops="row i ends where it begins, plus the numbers in it")
@@ -89,6 +90,8 @@ exercise(
            (_to_csr_text(starts="np.concatenate([[0], stops])"), "row i begins"),
            (_to_csr_text(dtype="np.int64"), "int32, and yours has int64"),
            (_to_csr_text(matrix="dense > 0", counts="np.sum(dense > 0, axis=1)"), "or negative"),
+           (_to_csr_text(matrix="abs(dense) > 0", counts="np.sum(abs(dense) > 0, axis=1)"),
+            "or nan"),
            ("def to_csr(dense):\n    return dense[dense != 0]", "four arrays"),
            (_to_csr_text(matrix="abs(dense) > 1e-9", counts="np.sum(abs(dense) > 1e-9, axis=1)"),
             "[[1e-30, 0.0]"),
@@ -225,6 +228,8 @@ def _check_order(kernel: Any, count: int) -> None:
     entries = [s for s in walk(kernel.body) if isinstance(s, For)
                and not isinstance(s.stop, Constant)]
     expect(entries, "no loop goes over the entries of a row, from `starts` to `stops`")
+    expect(not any(loop.vectorize == "parallel" for loop in entries), "the loop over the entries "
+           "promises to be parallel, and all its rounds add to one row")
     inside = [s for loop in entries for s in walk(loop.body) if isinstance(s, For)]
     expect(any(s.trip_count == count for s in inside), "the innermost loop still goes over the "
            "entries: the one over j belongs inside of it")
@@ -253,6 +258,9 @@ exercise(
     "row_loop", chapter=CHAPTER, grade=grade_row_loop, solution=_row_loop_text(), given=BLOCK,
     wrong=[("row_loop = product_loop", "the innermost loop still"),
            (_row_loop_text(first="pass"), "set a row to 0 first"),
+           (_row_loop_text().replace("start=place(b, starts, i))",
+                                     "start=place(b, starts, i), vectorize='parallel')"),
+            "add to one row"),
            (_row_loop_text().replace("place(b, columns, k), j", "place(b, columns, i), j"),
             "with the number's column"),
            (_row_loop_text(total="term"), "the product is"),

@@ -333,6 +333,8 @@ def grade_has_no_root(has_no_root: Callable) -> None:
               "0 proves nothing"),
              ("x * exp(200 * x)", lambda x: x * jnp.exp(200.0 * x), 0.0, 1.0, 1, "the box of exp "
               "ends at infinity, and infinity times 0 is nan: a bound that is nan proves nothing"),
+             ("10 * exp(x)", lambda x: 10.0 * jnp.exp(x), 0.0, 1.0, 1, "a box may be large, and "
+              "far from 0"),
              (f"x * x - {shift:.2f}", lambda x: x * x - shift, 0.0, 1.0, 40, "one piece with 0 in "
               "its box is enough for a root")]
     shallow = cases[5][1]
@@ -377,6 +379,8 @@ exercise(
                           result="bool(jnp.all(lower * upper > 0))"), "look at bounds"),
            (_no_root_text(result="bool(jnp.any((lower > 0) | (upper < 0)))"), "has the root"),
            (_no_root_text(result="bool(jnp.all(lower > 0))"), "lie below 0"),
+           (_no_root_text(result="bool(jnp.all((lower > 0) | (upper < 0)) "
+                                 "& jnp.all(upper - lower < 1))"), "may be large"),
            (_no_root_text(result="bool(jnp.all((lower >= 0) | (upper <= 0)))"), "that touches 0"),
            (_no_root_text(result="bool(jnp.all(jnp.sign(lower) == jnp.sign(upper)))"),
             "a root everywhere"),
@@ -419,8 +423,10 @@ def grade_taylor(taylor: Callable) -> None:
     curved: list[tuple[str, Callable]] = [
         ("x * x", lambda x: x * x), ("sin(x * x)", lambda x: jnp.sin(x * x)),
         ("exp(x * x)", lambda x: jnp.exp(x * x))]
-    for text, f in (*curved, *_random_functions(23)):
+    for k, (text, f) in enumerate((*curved, *_random_functions(23), *curved, *curved)):
         x, v = map(jnp.float32, random.uniform(-1, 1, 2).round(1))
+        if k > 13:
+            x, v = jnp.float32(0.8 + 0.05 * k * (-1) ** k), jnp.float32(0.7)
         inputs, expected = f"f(x) = {text}, x = {shown(x)} and v = {shown(v)}", _series(f, x, v)
         with wanting(inputs, expected, what="the triple"):
             result = _triple(taylor(f)(x, v), inputs)
@@ -538,6 +544,7 @@ exercise(
     "taylor", chapter=CHAPTER, grade=grade_taylor, solution=_taylor_text(),
     wrong=[(_taylor_text(twice=""), "how often does the product"),
            (_taylor_text(curve=""), "by the chain rule"),
+           (_taylor_text().replace("cos * x[2] - sin", "x[2] - sin"), "acceleration of its own"),
            (_taylor_text().replace("jnp.zeros_like(x))\n", "jnp.ones_like(x))\n"), "a constant"),
            (_taylor_text().replace("cos * x[2] - sin", "-sin"), "acceleration of its own"),
            (_taylor_text().replace("y * (x[2] + x[1] * x[1])", "y * x[1] * x[1]"),

@@ -80,7 +80,7 @@ def gap(x):
 def grade_one_minus_cos(one_minus_cos: Callable) -> None:
     random = np.random.default_rng(1)
     large = [1.0, 2.5, 3.14, *random.uniform(1, 5, 12)]
-    small = [1e-3, 1e-2, 1e-4, *random.uniform(1e-5, 0.1, 8)]
+    small = [1e-3, 1e-2, 1e-4, *random.uniform(1e-5, 0.1, 8), *random.uniform(0.1, 1, 20), 0.99]
     compiled = jax.jit(one_minus_cos)
     for group in (large, small, [0.0]):
         for x in np.array(group, np.float32):
@@ -110,6 +110,8 @@ def one_minus_cos(x):
     wrong=[
         ("def one_minus_cos(x):\n    return 1 - jnp.cos(x)", "last digits"),
         ("def one_minus_cos(x):\n    return x * x / 2", "near 0 only"),
+        ("def one_minus_cos(x):\n"
+         "    return jnp.where(x < 1, x**2 / 2 - x**4 / 24, 1 - jnp.cos(x))", "smallest x only"),
         ("def one_minus_cos(x):\n    return jnp.sin(x) ** 2 / (1 + jnp.cos(x))", "near π"),
         ("def one_minus_cos(x):\n    return jnp.sin(x / 2) ** 2", "all the factors"),
         ("def one_minus_cos(x):\n    return 2 * np.sin(x / 2) ** 2", "with jnp"),
