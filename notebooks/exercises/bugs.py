@@ -550,7 +550,7 @@ def grade_norm_of(norm_of: Callable) -> None:
               (length == 0, "the length of zeros is 0: nothing may be added to it"),
               (scale > 1, "nothing may be added to a small length, and it is not zero"),
               "the length is the root of the sum of the squares", what="the length",
-              tolerance=1e-6)
+              tolerance=1e-6 if length else 0)
         with wanting(inputs, slope):
             gradient = jax.jit(jax.grad(norm_of))(jnp.array(x))
         agree(inputs, gradient, slope,
@@ -574,6 +574,8 @@ exercise("norm_of", chapter=CHAPTER, grade=grade_norm_of,
                 (_NORM.format(safe="", result="jnp.where(squares > 0, jnp.sqrt(squares), 0.0)"),
                  "what does the root see"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-4)"), "the length"),
+                (_NORM.format(safe="", result="jnp.sqrt(jnp.maximum(squares, 1e-30))"),
+                 "the length of zeros"),
                 (_NORM.format(safe="there = jnp.any(x > 0)\n"
                                    "    safe = jnp.where(there, squares, 1.0)",
                               result="jnp.where(there, jnp.sqrt(safe), 0.0)"),

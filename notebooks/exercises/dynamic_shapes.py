@@ -122,7 +122,8 @@ def square_grid(x):
 def grade_mean_of_positive(mean_of_positive: Callable) -> None:
     compiled, random = jax.jit(mean_of_positive), np.random.default_rng(0)
     inputs = [[4, -3, 1, -2, 2], [1, -5, 3, 0, 5], [0.5, -0.5, 0.25, -3, 1],
-              *random.integers(-5, 6, (5, 5)).tolist(), [2, -np.inf, 4, 0, -1]]
+              *random.integers(-5, 6, (5, 5)).tolist(), [2, -np.inf, 4, 0, -1],
+              [1e-9, 3, -1, 0, 5]]
     for values in inputs:
         x = np.array(values, np.float32)
         if not (x > 0).any():
@@ -156,6 +157,7 @@ def mean_of_positive(x):
          "NonConcreteBooleanIndexError"),
         ("def mean_of_positive(x):\n    return jnp.mean(jnp.where(x > 0, x, 0.0))",
          "divided by 5"),
+        ("def mean_of_positive(x):\n    return jnp.mean(x, where=x > 1e-6)", "how many there are"),
         ("def mean_of_positive(x):\n    return jnp.sum(x, where=x > 0)", "that is the sum"),
         ("def mean_of_positive(x):\n    return jnp.mean(x, where=x >= 0)", "0 is not positive"),
         ("def mean_of_positive(x):\n    return jnp.sum(x * (x > 0)) / jnp.sum(x > 0)",
@@ -175,7 +177,7 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
     inputs = [([1.0, 1.0, 0.0, 0.0], 2), ([1.0, 2.0, 3.0, 0.0], 3), ([-2.0, -1.0, 0.0, 0.0], 2),
              ([2.0, 1.0, 9.0, -9.0], 2), ([0.5, 1.0, np.nan, np.nan], 2), ([3.0, 1.0, 2.0, 0.0], 4),
              ([0.0, 1.0, 1000.0, 0.0], 2), ([1000.0, 1001.0, 0.0, 0.0], 2),
-             ([-1000.0, -1001.0, 0.0, 0.0], 2),
+             ([-1000.0, -1001.0, 0.0, 0.0], 2), ([-300.0, 300.0, 0.0, 0.0], 2),
              *((random.normal(size=4).round(2).tolist(), n) for n in (1, 2, 3, 4))]
     for values, n in inputs:
         x = np.array(values, np.float32)
@@ -221,6 +223,10 @@ def padded_softmax(x, n):
         ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
          "    return jnp.where(counts, jax.nn.softmax(x), 0.0)", "has the padding in it"),
         ("def padded_softmax(x, n):\n    return jax.nn.softmax(x[:n])", "has no length"),
+        ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
+         "    x = jnp.where(counts, x, 0.0)\n"
+         "    e = jnp.where(counts, jnp.exp(x - jnp.sum(x) / n), 0.0)\n    return e / e.sum()",
+         "take out the largest"),
         ("def padded_softmax(x, n):\n    e = jnp.exp(x) * (jnp.arange(x.size) < n)\n"
          "    return e / jnp.sum(e)", "even nan"),
         ("def padded_softmax(x, n):\n    e = jnp.where(jnp.arange(x.size) < n, jnp.exp(x), 0.0)\n"
@@ -359,6 +365,7 @@ def grade_window(window: Callable) -> None:
               (near(out, x[np.minimum(start + np.arange(3), 4)]), "beyond the end the last element "
                "is repeated"),
               (start > 3, "right from place 3, but not further on"),
+              (start < 3, "all three are elements of x: which is the first?"),
               "beyond the end there are zeros")
     for some, start in (([7.0], 0), ([7.0, 8.0], 1), ([7.0, 8.0], 0), ([7.0], 2),
                         (list(map(float, range(20))), 18)):

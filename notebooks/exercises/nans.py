@@ -258,6 +258,8 @@ def grade_length(length: Callable) -> None:
                  "`if` cannot look at the numbers: choose with jnp.where")):
         at_zero = jax.jit(length)(zero)
     agree("v = [0, 0, 0]", at_zero, 0.0)
+    expect(float(at_zero) == 0, f"for v = [0, 0, 0] the answer is 0, and yours is {at_zero!r}: "
+           "nothing may be added to it")
     slope = jax.grad(length)(zero)
     agree("v = [0, 0, 0]", slope, np.zeros(3),
           (np.isnan(slope).any(), "what is the operand of the root there, also where its result is "
@@ -284,6 +286,8 @@ def length(v):
          "    return jnp.where(square == 0, 0.0, jnp.sqrt(square))", "also where its result"),
         ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v) + 1e-12)", "nothing may be added"),
         ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v) + 1e-24)", "nothing may be added"),
+        ("def length(v):\n    return jnp.sqrt(jnp.maximum(jnp.sum(v * v), 1e-30))",
+         "nothing may be added"),
         ("def length(v):\n    square = jnp.sum(v * v)\n    if square == 0:\n        return square\n"
          "    return jnp.sqrt(square)", "cannot look at the numbers"),
         ("def length(v):\n    square = jnp.sum(v * v)\n    is_zero = square < 1e-6\n"

@@ -37,7 +37,7 @@ class _Machine:
 
 def grade_median_time(median_time: Callable) -> None:
     loads = [[100, 1, 3, 2], [100, 1, 1, 1, 1, 1], [7, 1, 90, 2, 1, 2], [1, 5, 4, 9, 2, 3, 3, 3],
-             [9, 8, 1, 2, 5, 4]]
+             [9, 8, 1, 2, 5, 4], [1, 9, 2, 8, 3, 7]]
     for load in loads:
         machine = _Machine(lambda call, load=load: load[min(call, len(load) - 1)])  # type: ignore[misc]
         count, expected = len(load) - 1, float(statistics.median(load[1:]))
@@ -75,6 +75,10 @@ def _median(warm: str = "f()", result: str = "float(np.median(times))") -> str:
 exercise("median_time", chapter=CHAPTER, grade=grade_median_time, solution=_median(),
          right=[_median(result="sorted(times)[count // 2]")],
          wrong=[(_median(warm="pass"), "call it once before"),
+                ("def median_time(f, clock, count):\n    times = []\n"
+                 "    for _ in range(count + 1):\n        start = clock()\n        f()\n"
+                 "        times.append(clock() - start)\n    return sorted(times)[count // 2]",
+                 "which calls count"),
                 (_median(result="float(np.mean(times))"), "the mean"),
                 (_median(result="min(times)"), "the minimum"),
                 (_median(result="times[count // 2]"), "which calls count"),
