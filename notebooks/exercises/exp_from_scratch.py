@@ -575,6 +575,7 @@ def grade_few_digits(few_digits: Callable) -> None:
                "from number p - 1 on, before the product")
         expect(abs(rest - part) <= 1e-14 * abs(part) + 1e-20, f"for x = {x!r} the part is "
                f"{part!r}, and yours is {rest!r}\n" + (
+                   "it has a sign: the nearest n may lie above" if near(rest, -part) else
                    "it is wanted in quarter turns, and yours is an angle" if near(
                        rest, part * math.pi / 2) else
                    "take the nearest n: the part lies between -½ and ½" if abs(rest) > 0.5 else
@@ -647,7 +648,8 @@ def grade_only_where(only_where: Callable) -> None:
         agree(inputs, result, expected,
               (near(result, np.where(test, -np.sqrt(2 * x), 2 * x)), "`rare` is a function of x, "
                "and not of what `usual` made of it"),
-              "the rare elements go back to the places that they came from", tolerance=1e-6)
+              "the rare elements go back to the places that they came from, be they some or all",
+              tolerance=1e-6)
         count = sum(part.size for part in seen)
         expect(count == test.sum(), f"for {inputs} the rare function should see "
                f"{test.sum()} numbers, and yours showed it {count}: pick them out first, with "

@@ -441,7 +441,7 @@ def grade_remainder(remainder: Callable) -> None:
               f"two are {''.join(map(str, digits[:2]))}" if 1 < len(digits) < 12 else
               "one digit has a remainder, too" if len(digits) == 1 else
               f"a number of {len(digits)} digits does not fit into 32 bits: let no number on the "
-              "way become that large, and no sum of remainders")
+              "way become that large, and no sum of remainders; and it is m that divides")
         expect(dtype == jnp.int32, f"for digits = {digits} and m = {m} yours is of dtype {dtype}\n"
                "an int32 is expected: the seven digits of a float are too few")
 
