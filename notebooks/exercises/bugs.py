@@ -154,7 +154,7 @@ def grade_scores_of(scores_of: Callable) -> None:
               _array([[4, 4], [4, 4]]),
               _array([[0.1, 1], [0.3, 1]]), _random(2, 4, 3),
               _array([[1e-5, 2], [2e-5, 3], [4e-5, 7]]),
-              _array([[7.7, 1], [7.7, 2], [7.7, 6]])]
+              _array([[7.7, 1], [7.7, 2], [7.7, 6]]), _array([[1e-9, 2], [2e-9, 3], [4e-9, 7]])]
     tables[4][:, 1] = -1.0
     for table in tables:
         deviation, varies = table.std(axis=0), np.ptp(table, axis=0) > 0
@@ -168,7 +168,7 @@ def grade_scores_of(scores_of: Callable) -> None:
               (table[0, 0] == np.float32(7.7), "the mean of equal numbers may be rounded, and then "
                "their deviation is tiny, and not 0: compare the numbers themselves"),
               (table[0, 0] < 1e-4, "the first column is small, and counts like the others: nothing "
-               "may be added to a deviation"),
+               "may be added to a deviation, and none is too small"),
               (near(result, 0.0 * expected), "the scores are gone as well, together with the nan: "
                "mend the column, and not the sum"),
               "the other columns count as before", what="the array of scores")
@@ -196,6 +196,8 @@ exercise("scores_of", chapter=CHAPTER, grade=grade_scores_of, solution=_scores_t
                 (_scores_text(safe="safe = deviation", result=f"jnp.nan_to_num({_OF_ALL})"),
                  "mend the column"),
                 (_scores_text(safe="safe = deviation + 0.01"), "count as before"),
+                (_scores_text(safe="varies = deviation > 1e-6\n    safe = jnp.where(varies, "
+                                   "deviation, 1.0)"), "none is too small"),
                 (_scores_text(safe="safe = deviation + 1e-6", result=_OF_ALL), "nothing may be"),
                 (_scores_text(result=_OF_ALL.replace("axis=1", "axis=0")), "array of scores"),
                 (_scores_text(safe="safe = jnp.where(deviation > 1, deviation, 1.0)"),
@@ -279,6 +281,12 @@ def grade_without_mean(without_mean: Callable) -> None:
     with wanting("an array of NumPy that may not be written to, [0.1, 0.7],", x - x.mean(),
                  "it is written to, if only for a while: make a new array"):
         without_mean(x)
+    for make in (np.array, jnp.array):
+        x = make([1, 2, 6, 1])
+        with wanting(f"x = {shown(x)}, integers,", x - 2.5, "an array of integers has a mean, too, "
+                     "and cannot hold what is left: make a new array"):
+            agree(f"x = {shown(x)}, integers,", without_mean(x), x - 2.5,
+                  "the mean of integers is no integer")
 
 
 _MEAN = "def without_mean(x):\n    {}\n    return {}"
@@ -292,10 +300,11 @@ exercise("without_mean", chapter=CHAPTER, grade=grade_without_mean,
                 (_MEAN.format("y = x - x.sum()", "y"), "without its mean"),
                 (_MEAN.format("n = len(x)", "x - x.sum() / n"), "that of all numbers"),
                 (_MEAN.format("m = x.mean(axis=0)", "x - m"), "that of all numbers"),
+                (_MEAN.format("x = x.copy(); x -= x.mean()", "x"), "cannot hold"),
                 (_MEAN.format("m = x.mean(); x -= m; y = jnp.array(x); x += m", "y"),
                  "if only for a while")],
          right=[_MEAN.format("x = jnp.array(x)", "x - x.mean()"),
-                _MEAN.format("x = x.copy(); x -= x.mean()", "x")])
+                _MEAN.format("x = x.astype('float32'); x -= x.mean()", "x")])
 
 
 # -- 7: change_of ----------------------------------------------------------------------------------
@@ -311,8 +320,9 @@ def grade_change_of(change_of: Callable) -> None:
         inputs = f"the pictures {shown(a)} and {shown(b)}"
         with wanting(inputs, expected):
             result = numbers(change_of(jnp.array(a, jnp.uint8), jnp.array(b, jnp.uint8)))
+        expect(np.ndim(result) == 0, f"for {inputs} one number is wanted, the mean of all, and "
+               f"yours is {shown(result)}")
         agree(inputs, result, expected,
-              (np.shape(result) != (), "one number is wanted, the mean of all"),
               (near(result, abs(np.mean(a - b))), "take the absolute value of each difference, "
                "and then the mean"),
               (near(result, np.mean(a - b)), "take the absolute value of each difference"),
@@ -322,7 +332,8 @@ def grade_change_of(change_of: Callable) -> None:
                "127, and below 0 uint8 begins again at 255"),
               (near(result, np.sqrt(np.mean((a - b) ** 2.0))), "that is the root of the mean of "
                "the squares"),
-              (abs(result - expected) < 1, "a mean need not be whole"),
+              (abs(result - expected) < 1 and float(result).is_integer(), "a mean need not be "
+               "whole"),
               "how large do the differences become, and their sum? Has the dtype room for it?",
               what="the change")
 
@@ -445,13 +456,16 @@ def grade_settings(settings: Callable) -> None:
 
     fast = jax.jit(scaled, static_argnums=1)
     for factor, count in ((2.0, 1), (2.0, 1), (3.0, 2), (2.0, 2), (0.5, 3), (3.0, 3), (2.5, 4),
-                          (2.0625, 5), (-1.0, 6), (-2.0, 7)):  # their hashes are equal
+                          (2.0625, 5), (-1.0, 6), (-2.0, 7),  # their hashes are equal
+                          (2.0 + 2.0**-22, 8)):
         inputs = f"Settings({factor})"
         with wanting(inputs, factor, (ValueError, "a static argument has a hash: what has Python "
                      "done with yours, now that there is an `__eq__`?"), what="the product with 1"):
             result = fast(1.0, settings(factor))
         agree(inputs, result, factor, "that is the program of other settings: when are two of "
               "yours equal?", what="the product with 1")
+        expect(len(traces) >= count, f"after a call with {inputs} there are {len(traces)} programs "
+               f"for {count} settings: two that differ by little are different, too")
         expect(len(traces) == count, f"after a call with {inputs} the function has been traced "
                f"{len(traces)} times, and {count} would do: equal settings should be equal by "
                "`==`, and have one hash")
@@ -475,6 +489,8 @@ exercise("Settings", chapter=CHAPTER, grade=grade_settings,
                 (_SETTINGS + _EQUAL.format("int(self.factor) == int(other.factor)")
                  + _HASH.format("int(self.factor)"), "of other settings"),
                 (_SETTINGS + _SAME + _HASH.format("id(self)"), "have one hash"),
+                (_SETTINGS + _EQUAL.format("abs(self.factor - other.factor) < 1e-6")
+                 + _HASH.format("1"), "differ by little"),
                 (_SETTINGS + _EQUAL.format("str(self.factor)[:3] == str(other.factor)[:3]")
                  + _HASH.format("hash(str(self.factor)[:3])"), "of other settings"),
                 (_SETTINGS + _EQUAL.format("hash(self) == hash(other)")
@@ -521,7 +537,7 @@ exercise("per_sensor", chapter=CHAPTER, grade=grade_per_sensor,
 # -- 12: norm_of -----------------------------------------------------------------------------------
 
 def grade_norm_of(norm_of: Callable) -> None:
-    for x in (_array([3, 4]), np.zeros(2, np.float32), _array([1e-3, 0]),
+    for x in (_array([3, 4]), np.zeros(2, np.float32), _array([1e-3, 0]), _array([-3, -4]),
               np.zeros(3, np.float32), _random(8, 4), _array([3e-14, 4e-14])):
         length = float(np.sqrt((x * x).sum()))
         scale = 1e14 if 0 < length < 1e-6 else 1
@@ -534,7 +550,7 @@ def grade_norm_of(norm_of: Callable) -> None:
               (length == 0, "the length of zeros is 0: nothing may be added to it"),
               (scale > 1, "nothing may be added to a small length, and it is not zero"),
               "the length is the root of the sum of the squares", what="the length",
-              tolerance=1e-6)
+              tolerance=1e-6 if length else 0)
         with wanting(inputs, slope):
             gradient = jax.jit(jax.grad(norm_of))(jnp.array(x))
         agree(inputs, gradient, slope,
@@ -558,6 +574,12 @@ exercise("norm_of", chapter=CHAPTER, grade=grade_norm_of,
                 (_NORM.format(safe="", result="jnp.where(squares > 0, jnp.sqrt(squares), 0.0)"),
                  "what does the root see"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-4)"), "the length"),
+                (_NORM.format(safe="", result="jnp.sqrt(jnp.maximum(squares, 1e-30))"),
+                 "the length of zeros"),
+                (_NORM.format(safe="there = jnp.any(x > 0)\n"
+                                   "    safe = jnp.where(there, squares, 1.0)",
+                              result="jnp.where(there, jnp.sqrt(safe), 0.0)"),
+                 "sum of the squares"),
                 (_NORM.format(safe="", result="jnp.sqrt(squares + 1e-24)"), "nothing may be added"),
                 (_NORM.format(safe="safe = jnp.maximum(squares, 1e-6)",
                               result="jnp.where(squares > 1e-6, jnp.sqrt(safe), 0.0)"),

@@ -136,6 +136,8 @@ def grade_unrolls(unrolls: Callable) -> None:
                 f"it grows by an element in {'ten' if '10' in text else 'four'}: the lengths that "
                 "you compare are too near each other" if "::" in text else
                 "its equations are of any kind" if "product" in text else
+                "an equation for each element is growth, however slow beside the others: compare "
+                "lengths that lie far apart" if text == "total" else
                 "its one equation holds a program, and that one grows: `str` of a jaxpr shows all"
                 if expected else
                 "it has fewer equations for more elements" if "shrinks" in text else
@@ -195,6 +197,8 @@ def grade_nth_power(nth_power: Callable) -> None:
                 result = compiled(x, n)
             agree(inputs, numbers(result), x**n, (n == 0, "the power is 1 if n is 0"),
                   (n == 1, "for n = 1 it is x itself"), tolerance=1e-3)
+    agree("x = inf and n = 0", numbers(compiled(np.inf, 0)), 1.0, "the power is 1 if n is 0, for "
+          "every x: infinity times 0 is nan")
     program = jax.make_jaxpr(nth_power, static_argnums=1)(1.01, 100)
     names = ["mul" if eqn.params.get("y") == 2 else eqn.primitive.name for eqn in program.eqns]
     others = sorted(set(names) - {"mul", "square", "convert_element_type"})
@@ -235,6 +239,9 @@ def nth_power(x, n):
         ("def nth_power(x, n):\n    y = 1.0\n    for bit in range(7):\n"
          "        if n >> bit & 1:\n            y = y * x\n        x = x * x\n    return y",
          "n = 128"),
+        ("def nth_power(x, n):\n    if n == 0:\n        return 0 * x + 1.0\n"
+         "    half = nth_power(x, n // 2)\n"
+         "    return half * half * x if n % 2 else half * half", "infinity times 0"),
     ],
     afterthought="100 equations have become 9, and no loop is left in the program",
     hints=["x to the 13th is the square of x to the 6th, times x",
@@ -639,7 +646,7 @@ def _halved(x: float) -> tuple[float, float]:
 
 def grade_halved_bounded(halved_bounded: Callable) -> None:
     above = [float(np.nextafter(np.float32(2.0 ** k), np.float32(np.inf))) for k in (0, 3, 11, 19)]
-    numbers = [12.0, 0.3, 1.0, -5.0, 1.5, 1000.0, 2.0 ** 20, *above]
+    numbers = [12.0, 0.3, 1.0, -5.0, 1.5, 1000.0, 2.0 ** 20, 0.0, *above]
     for x in numbers:
         agree(f"x = {x}", halved_bounded(x), _halved(x)[0],
               (x <= 1, "it is not above 1, and should stay"),
@@ -660,6 +667,7 @@ def grade_halved_bounded(halved_bounded: Callable) -> None:
 
 exercise(
     "halved_bounded", chapter=CHAPTER, grade=grade_halved_bounded,
+    given="def halved(x):\n    return lax.while_loop(lambda x: x > 1.0, lambda x: x / 2, x)",
     solution="""
 def halved_bounded(x):
     return lax.fori_loop(0, 20, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)
@@ -675,5 +683,9 @@ def halved_bounded(x):
          "    return x / 2 ** k", "its logarithm is rounded"),
         ("def halved_bounded(x):\n    return lax.fori_loop(\n"
          "        0, 10, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)", "too few"),
+        ("def halved_bounded(x):\n    return x * lax.stop_gradient(halved(x) / x)",
+         "it is not above 1"),
     ],
+    right=["def halved_bounded(x):\n    above = lax.stop_gradient(jnp.maximum(x, 1.0))\n"
+           "    return x * (halved(above) / above)"],
     hints=["a round in which nothing should be done returns x as it is"])

@@ -78,6 +78,13 @@ def grade_square_grid(square_grid: Callable) -> None:
               (np.shape(out) == (side + 1, side + 1), "a smaller square has room for all of them"),
               (np.size(out) < n, "not all of them have room"),
               "row by row, and zeros for what is missing")
+    x = np.array([0.5, -1.5, 2.25], np.float32)
+    agree(f"x = {x.tolist()}", compiled(x), np.pad(x, (0, 1)).reshape(2, 2), "elements need not be "
+          "whole: of which dtype are the zeros?")
+    nothing = np.zeros((0, 0), np.float32)
+    with wanting("no numbers", nothing, "as it was given, it makes a square of nothing"):
+        agree("no numbers", compiled(nothing.reshape(0)), nothing,
+              "as it was given, it makes a square of nothing")
 
 
 exercise(
@@ -102,6 +109,12 @@ def square_grid(x):
         ("def square_grid(x):\n    side = round(x.size ** 0.5)\n"
          "    return jnp.pad(x, (0, side * side - x.size)).reshape(side, side)",
          "room for all of them"),
+        ("def square_grid(x):\n    side = math.isqrt(x.size - 1) + 1\n"
+         "    return jnp.zeros(side * side).at[:x.size].set(x).reshape(side, side)",
+         "square of nothing"),
+        ("def square_grid(x):\n    side = math.ceil(math.sqrt(x.size))\n"
+         "    y = jnp.zeros(side * side, int).at[:x.size].set(x.astype(int))\n"
+         "    return y.reshape(side, side)", "need not be whole"),
     ],
     hints=["`x.size` is a Python number; `math` computes with such numbers"])
 
@@ -109,7 +122,8 @@ def square_grid(x):
 def grade_mean_of_positive(mean_of_positive: Callable) -> None:
     compiled, random = jax.jit(mean_of_positive), np.random.default_rng(0)
     inputs = [[4, -3, 1, -2, 2], [1, -5, 3, 0, 5], [0.5, -0.5, 0.25, -3, 1],
-              *random.integers(-5, 6, (5, 5)).tolist(), [2, -np.inf, 4, 0, -1]]
+              *random.integers(-5, 6, (5, 5)).tolist(), [2, -np.inf, 4, 0, -1],
+              [1e-9, 3, -1, 0, 5]]
     for values in inputs:
         x = np.array(values, np.float32)
         if not (x > 0).any():
@@ -143,6 +157,7 @@ def mean_of_positive(x):
          "NonConcreteBooleanIndexError"),
         ("def mean_of_positive(x):\n    return jnp.mean(jnp.where(x > 0, x, 0.0))",
          "divided by 5"),
+        ("def mean_of_positive(x):\n    return jnp.mean(x, where=x > 1e-6)", "how many there are"),
         ("def mean_of_positive(x):\n    return jnp.sum(x, where=x > 0)", "that is the sum"),
         ("def mean_of_positive(x):\n    return jnp.mean(x, where=x >= 0)", "0 is not positive"),
         ("def mean_of_positive(x):\n    return jnp.sum(x * (x > 0)) / jnp.sum(x > 0)",
@@ -162,7 +177,7 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
     inputs = [([1.0, 1.0, 0.0, 0.0], 2), ([1.0, 2.0, 3.0, 0.0], 3), ([-2.0, -1.0, 0.0, 0.0], 2),
              ([2.0, 1.0, 9.0, -9.0], 2), ([0.5, 1.0, np.nan, np.nan], 2), ([3.0, 1.0, 2.0, 0.0], 4),
              ([0.0, 1.0, 1000.0, 0.0], 2), ([1000.0, 1001.0, 0.0, 0.0], 2),
-             ([-1000.0, -1001.0, 0.0, 0.0], 2),
+             ([-1000.0, -1001.0, 0.0, 0.0], 2), ([-300.0, 300.0, 0.0, 0.0], 2),
              *((random.normal(size=4).round(2).tolist(), n) for n in (1, 2, 3, 4))]
     for values, n in inputs:
         x = np.array(values, np.float32)
@@ -208,6 +223,10 @@ def padded_softmax(x, n):
         ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
          "    return jnp.where(counts, jax.nn.softmax(x), 0.0)", "has the padding in it"),
         ("def padded_softmax(x, n):\n    return jax.nn.softmax(x[:n])", "has no length"),
+        ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
+         "    x = jnp.where(counts, x, 0.0)\n"
+         "    e = jnp.where(counts, jnp.exp(x - jnp.sum(x) / n), 0.0)\n    return e / e.sum()",
+         "take out the largest"),
         ("def padded_softmax(x, n):\n    e = jnp.exp(x) * (jnp.arange(x.size) < n)\n"
          "    return e / jnp.sum(e)", "even nan"),
         ("def padded_softmax(x, n):\n    e = jnp.where(jnp.arange(x.size) < n, jnp.exp(x), 0.0)\n"
@@ -234,6 +253,7 @@ def grade_count_different(count_different: Callable) -> None:
         agree(f"x = {values}", out, expected,
               (np.shape(out) != (), "one number is expected"),
               (near(out, expected - 1) and 0 in values, "is any number treated as special?"),
+              (near(out, len({*map(abs, values)})), "a number and its negative are two numbers"),
               (near(out, expected - 1), "one is missing: the first is new as well"),
               (near(out, len(values)), "that is how many there are; how many are different?"),
               "sort, and count where something new begins")
@@ -244,6 +264,9 @@ def grade_count_different(count_different: Callable) -> None:
              "are near each other are different, too")):
         x = np.array(floats, np.float32)
         agree(f"x = {[float(v) for v in x]}", compiled(x), len(set(x.tolist())), why)
+    ends = [2**31 - 1, -2**31, 2**31 - 1, -2**31 + 1]
+    agree(f"x = {ends}", compiled(np.array(ends, np.int32)), 3, "the difference of two int32s may "
+          "be no int32: compare them, do not subtract")
 
 
 exercise(
@@ -263,6 +286,10 @@ def count_different(x):
          "    return jnp.sum(jnp.unique(x, size=x.size, fill_value=0) != 0)", "special"),
         ("def count_different(x):\n    return 1 + jnp.sum(jnp.diff(jnp.sort(x)) != 0)",
          "do not subtract"),
+        ("def count_different(x):\n    x = jnp.sort(jnp.abs(x))\n"
+         "    return 1 + jnp.sum(x[1:] != x[:-1])", "its negative"),
+        ("def count_different(x):\n    return 1 + jnp.sum(jnp.diff(jnp.sort(x)) > 0)",
+         "may be no int32"),
         ("def count_different(x):\n    x = jnp.sort(x)\n"
          "    return 1 + jnp.sum(~jnp.isclose(x[1:], x[:-1]))", "are near each other"),
     ],
@@ -338,6 +365,7 @@ def grade_window(window: Callable) -> None:
               (near(out, x[np.minimum(start + np.arange(3), 4)]), "beyond the end the last element "
                "is repeated"),
               (start > 3, "right from place 3, but not further on"),
+              (start < 3, "all three are elements of x: which is the first?"),
               "beyond the end there are zeros")
     for some, start in (([7.0], 0), ([7.0, 8.0], 1), ([7.0, 8.0], 0), ([7.0], 2),
                         (list(map(float, range(20))), 18)):
@@ -349,6 +377,13 @@ def grade_window(window: Callable) -> None:
     agree("x = [1, 2, inf] and start = 2", compiled(np.array([1, 2, np.inf], np.float32), 2),
           [np.inf, 0.0, 0.0], "infinity times 0 is nan: say what stands beyond the end, do not "
           "multiply")
+    whole = np.array([1, 2, 2**24 + 1], np.int32)
+    out = numbers(compiled(whole, 2))
+    expect(getattr(out, "dtype", None) == np.int32, "for an x of int32s the window has the dtype "
+           f"{getattr(out, 'dtype', None)}\nits elements are those of x: of which dtype are the "
+           "zeros?")
+    expect(np.array_equal(out, [2**24 + 1, 0, 0]), f"for x = {whole.tolist()} and start = 2 yours "
+           f"is {np.asarray(out).tolist()}: the elements were floats on the way")
 
 
 exercise(
@@ -566,9 +601,13 @@ def grade_largest(largest: Callable) -> None:
                    "let `masked_max` do the work")
             expect(shapes[-1][0] <= 2 * n, f"for {inputs} the vector has at most {2 * n}, and "
                    f"yours has {shapes[-1][0]}, more than twice as many")
+        count = len(set(shapes))
+        for n in (65, 100, 128, 1000):
+            with wanting(f"the numbers from -1 to {-n}", -1.0, "any length from 1 on is asked for"):
+                agree(f"the numbers from -1 to {-n}", largest(-1.0 - np.arange(n, dtype="f4")),
+                      -1.0, "any length from 1 on is asked for")
     finally:
         largest.__globals__["masked_max"] = real
-    count = len(set(shapes))
     expect(count <= 7, f"for the lengths 1 to 64, 7 programs are enough, and yours need {count}\n"
            "the numbers are right; pad to few sizes")
 
@@ -602,6 +641,9 @@ def largest(values):
         ("def largest(values):\n    n = len(values)\n    size = 1 << (n - 1).bit_length()\n"
          "    return jax.jit(lambda x: masked_max(x, n))(np.pad(values, (0, size - n)))",
          "inside of another"),
+        ("def largest(values):\n    n = len(values)\n"
+         "    size = next(k for k in (1, 2, 4, 8, 16, 32, 64) if k >= n)\n"
+         "    return masked_max(np.pad(values, (0, size - n)), n)", "any length from 1 on"),
     ],
     afterthought="after this, all lengths up to 64 are compiled",
     hints=["the next power of two: 1 << (n - 1).bit_length()"])

@@ -9,6 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax import lax
 from minijax.core.vmap import BatchTrace
 from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers, shown,
                                      wanting)
@@ -88,6 +89,10 @@ def _crossed(x: Any, y: Any, z: Any) -> tuple:
     return a * b, b - z, jnp.cos(a)
 
 
+def _chosen(x: Any, *cases: Any) -> Any:
+    return lax.select_n(jnp.int32(x), *cases)
+
+
 def _by_a_call(x: Any, y: Any) -> Any:
     first, second = jax.jit(lambda x, y: (jnp.sin(x), x * y))(x, y)
     return first, second + 1
@@ -106,7 +111,9 @@ def grade_depends_on(depends_on: Any) -> None:
          [{0, 1, 2}, {1, 2}, {0, 1}], ["by way of `a` and `b`"] * 3),
         ("a, b = jit(lambda x, y: (sin(x), x * y))(x, y); (a, b + 1)", _by_a_call, 2,
          [{0, 1}, {0, 1}], ["an equation may have several results, and each of them is computed "
-                            "from all that the equation reads"] * 2)]
+                            "from all that the equation reads"] * 2),
+        ("select_n(x, y, z, w), with x an integer", _chosen, 4, [{0, 1, 2, 3}], ["an equation may "
+         "have any number of operands"])]
     for text, f, count, answers, hints in cases:
         program = jax.make_jaxpr(f)(*map(float, range(count)))
         for place, (expected, hint) in enumerate(zip(answers, hints, strict=True)):
@@ -144,6 +151,12 @@ def depends_on(program, place):
          "    last = [e for e in jaxpr.eqns if jaxpr.outvars[place] in e.outvars]\n"
          "    return {i for i, v in enumerate(jaxpr.invars) for e in last if v in e.invars}",
          "by way of `a`"),
+        ("def depends_on(program, place):\n    jaxpr = program.jaxpr\n"
+         "    reached = {id(jaxpr.outvars[place])}\n    for eqn in reversed(jaxpr.eqns):\n"
+         "        if any(id(v) in reached for v in eqn.outvars):\n"
+         "            reached |= {id(v) for v in eqn.invars[:2]}\n"
+         "    return {i for i, v in enumerate(jaxpr.invars) if id(v) in reached}",
+         "any number of operands"),
         ("lambda program, place: [0]", "a set"),
     ],
     hints=["go through the equations from the last to the first, and keep what is needed so far",
@@ -319,7 +332,8 @@ def grade_times(times: Any) -> None:
                    "does the loop start, and does it include its end?"),
                   (near(result, values[n + 1]), "that is one round too many"),
                   (n > 5, "for a small n it is right: how many rounds has yours at most?"),
-                  "begin with x, and give the value to f, not the number of the round")
+                  "begin with x, make n rounds, and give the value to f, not the number of the "
+                  "round")
 
 
 exercise(
@@ -378,7 +392,8 @@ def grade_leaks(leaks: Any) -> None:
                f"is expected, and yours is {shown(result)}")
         expect(result == expected, f"for a function that {doing} the answer is {expected}, and "
                f"yours is {result}\n" + (
-                   "without the switch nobody looks, and only `jit` makes tracers" if expected else
+                   "without the switch nobody looks, and only `jit` makes tracers; and a `return` "
+                   "in `finally` comes after every other" if expected else
                    "this one keeps no tracer"))
     jax.jit(keeps)(2.0)
     expect(leaks(keeps, 2.0), "for a function that was compiled before the answer is True, and "
@@ -413,6 +428,8 @@ exercise(
          "        return isinstance(error, jax.errors.TracerLeakError)\n    return False",
          "let it pass"),
         (_LEAKS.format(_CHECKED.format("f"), "jax.errors.TracerLeakError"), "only `jit`"),
+        (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.TracerLeakError").replace(
+            "    return False", "    finally:\n        return False"), "after every other"),
         (_LEAKS.format("jax.jit(f)(*args)", "jax.errors.TracerLeakError"), "nobody looks"),
         (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.UnexpectedTracerError"),
          "which class does it have"),

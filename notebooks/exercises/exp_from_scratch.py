@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.notebook.checks import agree, exercise, expect, numbers, shown, wanting
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown, wanting
 
 CHAPTER = "25_exp_from_scratch"
 LOG2 = math.log(2)
@@ -303,6 +303,9 @@ def grade_alternations(alternations: Callable) -> None:
             result = numbers(alternations(errors))
         big = np.abs(errors) >= 0.99 * np.abs(errors).max()
         agree(inputs, result, expected,
+              (np.any(errors == 0) and result == expected - 1 and result == 1 + np.count_nonzero(
+                  errors[1:] * errors[:-1] < 0), "small ones do not count, and a change of sign "
+               "may pass through 0: look at the extremes"),
               (result == expected - 1, "between two neighbours is one change: how many are there "
                "in all?"),
               (result == np.count_nonzero(np.diff(np.sign(errors))) + 1, "small ones do not count: "
@@ -325,6 +328,8 @@ def alternations(errors):
          "small ones do not count"),
         ("def alternations(errors):\n    size = np.abs(errors)\n"
          "    return np.count_nonzero(size >= 0.99 * size.max())", "belong to one extreme"),
+        ("def alternations(errors):\n    return 1 + np.count_nonzero(errors[1:] * errors[:-1] < 0)",
+         "pass through 0"),
         ("def alternations(errors):\n    size = np.abs(errors)\n"
          "    signs = np.sign(errors[size >= 0.99 * size.max()])\n"
          "    return np.count_nonzero(np.diff(signs))", "one change"),
@@ -353,6 +358,14 @@ def grade_scaled(scaled: Callable) -> None:
                "of y should be rounded once, so no step but the last may leave the normal numbers"),
               (np.array([-250, 250, -200, 200]), "no step may leave the range of normal numbers, "
                "-126 to 127")]
+    names: dict[str, Any] = getattr(scaled, "__globals__", {})
+    power, powers = names.get("power_of_two"), []
+    if power:
+        names["power_of_two"] = lambda k: [power(k), powers.append(k)][0]
+    try:
+        scaled(np.ones(2, np.float32).view(OfScaled), np.int32([-1, 1]))
+    finally:
+        names |= {"power_of_two": power} if power else {}
     for ks, hint in groups:
         k = ks.astype(np.int32)
         y = random.uniform(0.71, 1.41, len(k)).astype(np.float32)
@@ -364,6 +377,8 @@ def grade_scaled(scaled: Callable) -> None:
         for i in np.flatnonzero(array != expected)[:1]:
             expect(False, f"for y = {y[i]:.6g} and k = {k[i]} the answer is {expected[i]:.6g}, and "
                    f"yours is {array[i]:.6g}\n{hint}")
+    expect(powers or not power, "the products are right, and this time the powers of two should "
+           "come from `power_of_two`, in 32 bits")
 
 
 _SCALED = """
@@ -384,6 +399,7 @@ exercise(
         ("def scaled(y, k):\n    return y * (power_of_two(k >> 1) * power_of_two(k - (k >> 1)))",
          "no step but the last"),
         ("def scaled(y, k):\n    return np.ldexp(y, k)", "which does it all"),
+        ("def scaled(y, k):\n    return np.float32(y * np.float32(2.0) ** k)", "should come from"),
     ],
     right=["def scaled(y, k):\n    return scale(y, k)"],
     afterthought="the first product is exact, and so there is one rounding, even in the subnormal "
@@ -552,8 +568,16 @@ def grade_few_digits(few_digits: Callable) -> None:
             counting else
             "which digit of 2/π is the first that does not just add whole turns? It is number "
             "p - 1"))
+        m, p = int(math.frexp(x)[0] * 2**24), math.frexp(x)[1] - 24
+        places = [p + k for k in range(24) if m % 2**k == 0]
+        expect(digits in [DIGITS >> PLACES - (q + 94) & 2**96 - 1 for q in places],
+               f"for x = {x!r} n is right, and the first of the three is not: the 96 digits of 2/π "
+               "from number p - 1 on, before the product")
         expect(abs(rest - part) <= 1e-14 * abs(part) + 1e-20, f"for x = {x!r} the part is "
                f"{part!r}, and yours is {rest!r}\n" + (
+                   "it has a sign: the nearest n may lie above" if near(rest, -part) else
+                   "it is wanted in quarter turns, and yours is an angle" if near(
+                       rest, part * math.pi / 2) else
                    "take the nearest n: the part lies between -½ and ½" if abs(rest) > 0.5 else
                    "the first digits are right, and the others were lost before the last division, "
                    "in a float or by a shift" if abs(rest - part) <= 1e-6 else
@@ -579,6 +603,8 @@ exercise(
         (_FEW.replace(" & (2**96 - 1)", ""), "of 96 digits"),
         (_FEW.replace("n = (product + 2**93) >> 94", "n = product >> 94"), "n is"),
         (_FEW.replace("/ 2**94", "/ 2**96"), "does the point stand"),
+        (_FEW.replace("/ 2**94", "/ 2**94 * math.pi / 2"), "quarter turns"),
+        (_FEW.replace("return digits", "return product % 2**96"), "before the product"),
         (_FEW.replace("n = (product + 2**93) >> 94", "turns = product / 2**94\n"
                       "    n = round(turns)").replace("(product - (n << 94)) / 2**94",
                                                       "turns - n"), "before the last"),
@@ -620,7 +646,10 @@ def grade_only_where(only_where: Callable) -> None:
         expect((x == before).all(), f"for {inputs} x should stay as it is, and yours changed it to "
                f"{shown(x)}: `usual` may have given back an array that others hold")
         agree(inputs, result, expected,
-              "the rare elements go back to the places that they came from", tolerance=1e-6)
+              (near(result, np.where(test, -np.sqrt(2 * x), 2 * x)), "`rare` is a function of x, "
+               "and not of what `usual` made of it"),
+              "the rare elements go back to the places that they came from, be they some or all",
+              tolerance=1e-6)
         count = sum(part.size for part in seen)
         expect(count == test.sum(), f"for {inputs} the rare function should see "
                f"{test.sum()} numbers, and yours showed it {count}: pick them out first, with "

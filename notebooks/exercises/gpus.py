@@ -138,6 +138,8 @@ def grade_turned(turned: Callable) -> None:
                      "that it is a generator")] * (not inspect.isgeneratorfunction(turned)),
                      (mini.Refused, "which threads must have finished before?"), what="what is "
                                                                                       "expected"), \
+             instead_of(mini.Refused, "is outside of", f"for {inputs} a place is asked for that is "
+                        f"outside of an array: `shared` has {mini.TEAM}, from 0 on"), \
              instead_of(mini.Refused, "for y[", f"for {inputs} two threads store to one place of "
                         "y: which number has a thread among those of all blocks?"):
             mini.launch(turned, 4, x=x, y=y)
@@ -182,7 +184,7 @@ exercise("turned", chapter=CHAPTER, grade=grade_turned, given=_MINI,
                 (_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[thread]"),
                  "comes to place 0"),
                 (_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[64 - thread]"),
-                 "have finished before"),
+                 "from 0 on"),
                 ("def turned(block, thread, shared, x, y):\n    i = block * 64 + thread\n"
                  "    y[i] = x[block * 64 + 63 - thread]", "is a generator")],
          hints=["store to `shared`, wait, load from `shared`"])
@@ -212,8 +214,8 @@ def grade_butterfly(butterfly: Callable) -> None:
         summed = np.isclose(result[0], sum(values))
         for k in range(32):
             agree(f"{what} and thread {k}", result[k], expected[k],
-                  (not summed or not np.isclose(result[k], expected[k]), "in a round each adds "
-                   "what its partner had *before* that round"),
+                  (not summed or not np.isclose(result[k], expected[k]), "five rounds, and in "
+                   "each a thread adds what its partner `k ^ bit` had *before* that round"),
                   (abs(result[k] - expected[k]) > 1e-12 * sum(map(abs, values)), "the sum is right "
                    "to some digits: with how many bits is it added up?"),
                   "the sum is right, but the last digits are not: in which order is it added up?",

@@ -31,8 +31,8 @@ def grade_rolled(rolled: Callable) -> None:
             agree(inputs, result, expected,
                   (isinstance(result, int) and result % n == expected,
                    "right, but for a multiple of n: an index lies from 0 to n - 1"),
-                  (isinstance(result, int) and result == (i + by) % n, "that is where x[i] goes "
-                   "to; where does y[i] come from?"),
+                  (all(rolled(k, n, by) == (k + by) % n for k in range(n)), "that is where x[i] "
+                   "goes to; where does y[i] come from?"),
                   "y[by] is x[0]: go back by as many places", what="the place in x", tolerance=0)
 
 
@@ -40,6 +40,7 @@ _ROLLED = "def rolled(i, n, by):\n    return {}"
 
 exercise("rolled", chapter=CHAPTER, grade=grade_rolled, solution=_ROLLED.format("(i - by) % n"),
          wrong=[(_ROLLED.format("(i + by) % n"), "where does y[i] come from"),
+                (_ROLLED.format("abs(i - by) % n"), "go back by"),
                 (_ROLLED.format("i - by"), "a multiple of n"),
                 (_ROLLED.format("max(i - by, 0)"), "the place in x is"),
                 (_ROLLED.format("i % by"), "divide by zero")])

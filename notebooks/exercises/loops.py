@@ -306,10 +306,11 @@ def grade_spread_text(text: Any) -> None:
                f"has the shape {np.shape(result)}")
         agree(f"{inputs}, whose first two rows are looked at,",
               np.asarray(result)[:2], expected[:2],
-              "what do the largest and the smallest start from, in each row?",
-              what="the differences")
-        agree(inputs, result, expected,
-              "what do the largest and the smallest start from, in each row?")
+              "it is the largest less the smallest: what do they start from, in each row, and what "
+              "are they after an element?", what="the differences")
+        apart = np.flatnonzero(~np.isclose(result, expected))
+        expect(not len(apart), f"for {inputs} the first rows are right, and row {apart[:1]} is "
+               "not\neach of the 30 elements of a row may be its largest, or its smallest")
         for case, y in (("rows that ascend", np.sort(x)), ("rows that descend", -np.sort(-x)),
                         ("rows of equal numbers", np.tile(x[:, :1], 30)),
                         ("numbers up to 1e12", 1e12 * x), ("numbers down to -1e12", -1e12 * x)):
@@ -359,6 +360,7 @@ exercise(
            (_spread_text(start="low = high = x[i, 0]"), "give it a name"),
            (_spread_text(start="row = np.zeros(30); " + _LIMITS), "uses `np.` 2 times"),
            (_spread_text(result="low - high"), "the differences"),
+           (_spread_text().replace("range(30)", "range(29)"), "each of the 30"),
            ('spread_text = """\ndef program(x):\n    return x[:].max(1) - x.min(1)\n"""',
             "uses `np.` 0 times"),
            (_spread_text(start="low, high = 1e6, -1e6"), "start from"),
@@ -392,8 +394,8 @@ def grade_in_pairs(in_pairs: Callable) -> None:
         in_pairs(a, result)
     expect(not np.isnan(result).any(), f"some of the 200 elements of `e` have no number: "
            f"{int(np.isnan(result).sum())}")
-    agree(inputs, result[:2], expected[:2], "at each position, the term is that of `energy`",
-          what="the result")
+    agree(inputs, result[:2], expected[:2], "one sum has the terms of positions 0, 2, …, the "
+          "other those of 1, 3, …; and a term is that of `energy`", what="the result")
     agree("200 rows of random numbers", result, expected, "each row begins with two zeros",
           what="the result")
     same = int((result == expected).sum())

@@ -62,6 +62,10 @@ exercise(
 
 VALUES = [np.nan, 0.0, 1.0, np.inf]
 PAIRS = [[x, y] for x in VALUES for y in VALUES]
+LARGEST = float(np.finfo(np.float32).max)
+SENTINELS = [*range(-12, 13), 0.5, -0.5, *(sign * x for sign in (1, -1) for x in (
+    42, 99, 100, 123, 999, 1000, 1234, 9999, 12345, 99999, 1e5, 1e6, 1e8, 1e9, 1e10, 1e12, 1e20,
+    1e30, 1e38, 1e-6, 1e-9, 1e-10, 1e-12, 1e-30, LARGEST))]  # what might stand for a nan
 
 
 def grade_same_values(same_values: Callable) -> None:
@@ -69,7 +73,9 @@ def grade_same_values(same_values: Callable) -> None:
     near_one = [1.0, np.float32(1.0) + np.float32(1e-6)]
     for a, b in [([1.0, 2.0], [1.0, 2.0]), ([1.0, np.nan], [1.0, np.nan]), ([1.0, np.nan], [1, 2]),
                  ([1.0, 1.0], near_one), ([0.0, 1.0], [-0.0, 1.0]), ([np.nan, 2.0], [-np.nan, 2.0]),
-                 *((a, b) for a in PAIRS for b in PAIRS)]:
+                 *((a, b) for a in PAIRS for b in PAIRS),
+                 *([[np.nan, 2.0], [x, 2.0]][::way] for x in SENTINELS for way in (1, -1)),
+                 ([np.inf, -np.inf], [LARGEST, -np.inf]), ([np.inf, -np.inf], [np.inf, -LARGEST])]:
         x, y = np.array(a, np.float32), np.array(b, np.float32)
         expected = np.array_equal(x, y, equal_nan=True)
         inputs = f"a = {x.tolist()} and b = {y.tolist()}"
@@ -84,7 +90,8 @@ def grade_same_values(same_values: Callable) -> None:
               (b is near_one, "close is not equal"),
               (np.isnan(x).tolist() != np.isnan(y).tolist(), "a nan is the same as another nan, "
                "and as nothing else"),
-              "compare place by place")
+              (LARGEST in b or -LARGEST in b, "infinity is above the largest number, and not equal "
+               "to it"), "compare place by place")
 
 
 exercise(
@@ -99,6 +106,11 @@ def same_values(a, b):
         ("def same_values(a, b):\n    return jnp.all((a == b) | (a == jnp.nan) & (b == jnp.nan))",
          "is not equal to itself"),
         ("def same_values(a, b):\n    return jnp.all((a == b) | jnp.isnan(a))", "as nothing else"),
+        ("def same_values(a, b):\n    equal = jnp.nan_to_num(a) == jnp.nan_to_num(b)\n"
+         "    return jnp.all(equal & (jnp.isnan(a) == jnp.isnan(b)))", "the largest number"),
+        ("def same_values(a, b):\n"
+         "    return jnp.all(jnp.nan_to_num(a, nan=-1.0) == jnp.nan_to_num(b, nan=-1.0))",
+         "as nothing else"),
         ("def same_values(a, b):\n    return jnp.all(jnp.nan_to_num(a) == jnp.nan_to_num(b))",
          "as nothing else"),
         ("def same_values(a, b):\n    return jnp.allclose(a, b, equal_nan=True)", "close is not"),
@@ -230,8 +242,8 @@ def _told(findings: Any) -> str:
 
 def grade_length(length: Callable) -> None:
     random = np.random.default_rng(0)
-    for values in ([3, 4, 0], *random.integers(-9, 10, (4, 3)).tolist(), [3e-5, 4e-5, 0],
-                   [3e-14, 4e-14, 0]):
+    for values in ([3, 4, 0], [-3, -4, 0], [-1, -2, -2], *random.integers(-9, 10, (4, 3)).tolist(),
+                   [3e-5, 4e-5, 0], [3e-14, 4e-14, 0]):
         v = np.array(values, np.float32)
         expected = np.sqrt(np.sum(v * v))
         out = np.asarray(numbers(length(jnp.asarray(v))))
@@ -246,10 +258,13 @@ def grade_length(length: Callable) -> None:
                  "`if` cannot look at the numbers: choose with jnp.where")):
         at_zero = jax.jit(length)(zero)
     agree("v = [0, 0, 0]", at_zero, 0.0)
+    expect(float(at_zero) == 0, f"for v = [0, 0, 0] the answer is 0, and yours is {at_zero!r}: "
+           "nothing may be added to it")
     slope = jax.grad(length)(zero)
     agree("v = [0, 0, 0]", slope, np.zeros(3),
           (np.isnan(slope).any(), "what is the operand of the root there, also where its result is "
-           "not chosen?"), "it should be zeros there", what="the gradient")
+           "not chosen? And is something divided by 0?"), "it should be zeros there",
+          what="the gradient")
     with jax.checking_sharp_bits(collect=True) as findings:
         jax.jit(jax.grad(length))(jnp.zeros(3))
     expect(not findings, "for v = [0, 0, 0] the gradient is right; it should be so without a nan "
@@ -271,6 +286,8 @@ def length(v):
          "    return jnp.where(square == 0, 0.0, jnp.sqrt(square))", "also where its result"),
         ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v) + 1e-12)", "nothing may be added"),
         ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v) + 1e-24)", "nothing may be added"),
+        ("def length(v):\n    return jnp.sqrt(jnp.maximum(jnp.sum(v * v), 1e-30))",
+         "nothing may be added"),
         ("def length(v):\n    square = jnp.sum(v * v)\n    if square == 0:\n        return square\n"
          "    return jnp.sqrt(square)", "cannot look at the numbers"),
         ("def length(v):\n    square = jnp.sum(v * v)\n    is_zero = square < 1e-6\n"
@@ -617,6 +634,14 @@ def _and_a_log(x: Any) -> Any:
     return x + jnp.sum(lax.log_p.bind(np.array([-1.0, -2.0], np.float32)))
 
 
+def _log_and_root(x: Any) -> Any:
+    return jnp.log(x) * jnp.sqrt(x)
+
+
+def _inverse(x: Any) -> Any:
+    return 1.0 / x
+
+
 def _log_times_0(x: Any) -> Any:
     return jnp.log(x) * 0.0
 
@@ -642,6 +667,9 @@ PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
     ("1 - x", _less, np.nan, None, "look at all operands of an operation, not at the first alone"),
     ("log(x) * 0", _log_times_0, 0.0, "mul", "infinity is not nan; infinity times 0 is"),
     ("cos(sqrt(x))", _rooted, -1.0, "sqrt", "the root makes it, and the cosine passes it on"),
+    ("log(x) * sqrt(x)", _log_and_root, -1.0, "log", "two operations make one: which is first?"),
+    ("1 / x", _inverse, [0.0, -0.0], None, "infinity and minus infinity are no nan, and their sum "
+     "is: look at each element"),
     ("cos(sqrt(x))", _rooted, 1.0, None, "if all is well, the answer is None"),
     ("log(x * numbers)", _times_numbers, [1.0, 1.0], "log", "a program has constants as well: its "
      "`jaxpr.constvars` are variables, and their values are in `consts`"),
@@ -667,6 +695,12 @@ def grade_first_nan(first_nan: Callable) -> None:
             hint = "one of the two numbers is a nan, and the other is not: that is enough"
         expect(result == expected,
                f"for {inputs} the answer is {expected!r}, and yours is {result!r}\n{hint}")
+    program = jax.make_jaxpr(lambda x, y: x * jnp.log(y))(1.0, -1.0)
+    with wanting("the program of x * log(y), x = 1 and y = -1", "log", "a program may have several "
+                 "arguments"):
+        result = first_nan(program, np.float32(1), np.float32(-1))
+    expect(result == "log", "for the program of x * log(y), x = 1 and y = -1 the answer is 'log', "
+           f"and yours is {result!r}\na program may have several arguments")
 
 
 _FIRST_NAN = """
@@ -744,11 +778,20 @@ def first_nan(program, *args):
                "not at the first alone"),
               ("(~jnp.isfinite(x)).any()", "operands", "eqn.primitive.name", "is not nan"),
               ("jnp.isnan(x).all()", "operands", "eqn.primitive.name", "that is enough"),
+              ("jnp.isnan(jnp.sum(x))", "operands", "eqn.primitive.name", "look at each element"),
               ("jnp.isnan(x).any()", "operands", "eqn.primitive", "a string or None"))),
+        (_FIRST_NAN.format("any(bool(jnp.isnan(x).any()) for x in outs) and not any(\n"
+                           "                bool(jnp.isnan(x).any()) for x in operands)",
+                           "eqn.primitive.name").replace("return eqn", "last = eqn").replace(
+            "    for eqn", "    last = None\n    for eqn") + "    return last", "which is first"),
         ("def first_nan(program, *args):\n    if any(bool(jnp.isnan(x).any()) for x in args):\n"
          "        return None\n"
          + _FIRST_NAN.format("any(bool(jnp.isnan(x).any()) for x in outs)", "eqn.primitive.name")
          .partition("args):\n")[2], "does not look at x"),
+        (_FIRST_NAN.format("any(bool(jnp.isnan(x).any()) for x in outs) and not any(\n"
+                           "                bool(jnp.isnan(x).any()) for x in operands)",
+                           "eqn.primitive.name").replace("invars, args", "invars, args[:1]"),
+         "several arguments"),
     ],
     hints=["a dict from variables to values, filled as the program runs",
            "jnp.isnan(x).any() of each output, and of each operand"])

@@ -215,6 +215,10 @@ def grade_my_network(my_network: Callable) -> None:
     expect(near(runs[0], runs[1], 1e-6), "three steps give the losses "
            f"{shown(runs[0])} on `mini` and {shown(runs[1])} on minijax: is everything random in "
            "`init`, by NumPy, and is everything else of the library that is handed in?")
+    with wanting("a step on 20 pictures", "a loss, and parameters", "the number of pictures is "
+                 "that of the rows of x"):
+        init, _, step = _built(my_network, jax, jnp)
+        step(init(3), x[:20], y[:20])
     _check_learning(_built(my_network, jax, jnp), start, (x, y), (x_hidden, y_hidden))
 
 
@@ -318,6 +322,7 @@ exercise(
     wrong=[(_network_text(parts="scores"), "three functions"),
            (_network_text(seed=""), "make a generator"),
            (_network_text(seed="0"), "the same parameters"),
+           (_network_text().replace("(s.shape[0], 1)", "(50, 1)"), "rows of x"),
            (_network_text(more=' + params["at"]', hidden=(
                'jnp.tanh(jnp.dot(x, params["in"]) + params["at"])')), "raised"),
            (_network_text(hidden='np.tanh(jnp.dot(x, params["in"]) + params["at"])'), "raised"),

@@ -53,13 +53,15 @@ def grade_to_csr(to_csr: Callable) -> None:
     matrices: list[np.ndarray] = [
         np.array([[0, 2, 0], [0, 0, 0], [3, 0, 4]], np.float32), np.eye(2)[:, ::-1],
         np.zeros((2, 3)), np.array([[1e-30, 0.0], [0.0, -1e-13]]),
+        np.array([[0.0, np.nan], [2.0, 0.0]]),
         *(_random_matrix(random, *random.integers(3, 7, 2)) for _ in range(4))]
     for dense in matrices:
         inputs, expected = f"{dense.tolist()}", _csr(dense)
         with wanting(inputs, expected, (ValueError, "a row may be empty")):
             answer = to_csr(dense)
         _check_parts(inputs, answer, expected,
-                     data="the numbers stand row by row, and in a row from left to right",
+                     data="each number that is not 0, and be it tiny, or negative, or nan; they "
+                          "stand row by row, and in a row from left to right",
                      columns="the numbers stand row by row, and in a row from left to right",
                      starts="row i begins where the rows before it end; an empty row, too",
                      stops="row i ends where it begins, plus the numbers in it")
@@ -87,6 +89,9 @@ exercise(
            (_to_csr_text(starts="stops"), "row i begins"),
            (_to_csr_text(starts="np.concatenate([[0], stops])"), "row i begins"),
            (_to_csr_text(dtype="np.int64"), "int32, and yours has int64"),
+           (_to_csr_text(matrix="dense > 0", counts="np.sum(dense > 0, axis=1)"), "or negative"),
+           (_to_csr_text(matrix="abs(dense) > 0", counts="np.sum(abs(dense) > 0, axis=1)"),
+            "or nan"),
            ("def to_csr(dense):\n    return dense[dense != 0]", "four arrays"),
            (_to_csr_text(matrix="abs(dense) > 1e-9", counts="np.sum(abs(dense) > 1e-9, axis=1)"),
             "[[1e-30, 0.0]"),
@@ -202,15 +207,18 @@ def grade_row_loop(row_loop: Callable) -> None:
     [device] = jax.devices("emulator")
     with instead_of(Refused, "", "on the emulator it is refused: a result is read before anything "
                     "is stored there (set a row to 0 first), or two threads store at one place "
-                    "(where the promise \"parallel\" is false)"):
+                    "(where the promise \"parallel\" is false)"), \
+         instead_of(Refused, "an index outside of", "on the emulator it is refused: an index lies "
+                    "outside of its array; which row of x belongs to a number?"):
         there = [jax.device_put(x, device) for x in args]
         results = {"on the emulator": jax.jit(p.bind)(*there)}
     results["on the CPU"] = lowered.compile()(*args)
     for where, result in results.items():
         empty = ~dense.any(axis=1)
         agree(f"a random matrix, {where},", result, dense @ args[-1],
-              (not near(np.asarray(result)[empty], 0 * args[-1][:1]), "what is in `out` at the "
-               "beginning is not defined: set a row to 0 first"),
+              (not near(np.asarray(result)[empty], 0 * args[-1][:1]), "a row without numbers is 0, "
+               "and yours is not: is it set to 0 first, and are only the numbers from `starts` on "
+               "added?"),
               "each number of a row adds a multiple of the row of x with the number's column",
               what="the product")
 
@@ -220,6 +228,8 @@ def _check_order(kernel: Any, count: int) -> None:
     entries = [s for s in walk(kernel.body) if isinstance(s, For)
                and not isinstance(s.stop, Constant)]
     expect(entries, "no loop goes over the entries of a row, from `starts` to `stops`")
+    expect(not any(loop.vectorize == "parallel" for loop in entries), "the loop over the entries "
+           "promises to be parallel, and all its rounds add to one row")
     inside = [s for loop in entries for s in walk(loop.body) if isinstance(s, For)]
     expect(any(s.trip_count == count for s in inside), "the innermost loop still goes over the "
            "entries: the one over j belongs inside of it")
@@ -248,9 +258,15 @@ exercise(
     "row_loop", chapter=CHAPTER, grade=grade_row_loop, solution=_row_loop_text(), given=BLOCK,
     wrong=[("row_loop = product_loop", "the innermost loop still"),
            (_row_loop_text(first="pass"), "set a row to 0 first"),
+           (_row_loop_text().replace("start=place(b, starts, i))",
+                                     "start=place(b, starts, i), vectorize='parallel')"),
+            "add to one row"),
            (_row_loop_text().replace("place(b, columns, k), j", "place(b, columns, i), j"),
             "with the number's column"),
            (_row_loop_text(total="term"), "the product is"),
+           (_row_loop_text().replace("start=place(b, starts, i)", "start=0"), "from `starts` on"),
+           (_row_loop_text().replace("x((place(b, columns, k), j))", "x((k, j))"),
+            "outside of its array"),
            ("def row_loop(b, outs, operands):\n    [out], _ = outs, operands\n"
             "    with b.loop(out.shape[0]) as i, b.loop(out.shape[1]) as j:\n"
             "        b.store(out, (i, j), 0)", "no loop goes over")],
@@ -260,7 +276,7 @@ exercise(
 
 # -- transposed ------------------------------------------------------------------------------------
 
-def _parts(data: list, *places: list) -> tuple[np.ndarray, ...]:
+def _parts(data: Any, *places: Any) -> tuple[np.ndarray, ...]:
     """Numbers of a sparse matrix, and their places."""
     return np.array(data, np.float32), *[np.array(part, np.int32) for part in places]
 
@@ -290,6 +306,14 @@ def grade_transposed(transposed: Callable) -> None:
                  transposed(*twice, 2),
                  _parts([4, 1, 2], [1, 0, 0], [0, 1], [1, 3]),
                  data="both numbers of a place are kept, in their order")
+    data, columns = np.float32(random.permutation(600)), random.integers(0, 4, 600)
+    order = np.lexsort((np.arange(600), columns))
+    stops = np.cumsum(np.bincount(columns, minlength=5))
+    _check_parts("30 rows of 20 numbers, in 5 columns, many of them at one place,",
+                 transposed(*_parts(data, columns, np.arange(30) * 20, np.arange(1, 31) * 20), 5),
+                 _parts(data[order], order // 20, np.concatenate([[0], stops[:-1]]), stops),
+                 data="the numbers of a place are kept in their order: the sort has to be stable, "
+                      "and look at no number")
 
 
 _TRANSPOSED = """
@@ -321,6 +345,10 @@ exercise(
             "    return (dense[rows, columns], *(x.astype(np.int32) for x in (columns, "
             "stops - counts, stops)))", "has its place as well"),
            (_transposed_text(key="rows"), "sort them by"),
+           (_TRANSPOSED.replace('np.argsort({key}, kind="stable")', "np.lexsort((data, rows, "
+                                "columns))").format(
+               data="data[order]", columns="rows[order]", minlength=", minlength=count"),
+            "in their order"),
            ("def transposed(data, columns, starts, stops, count):\n"
             "    rows = np.repeat(np.arange(len(starts)), stops - starts)\n"
             "    found = dict(zip(zip(columns, rows), data))\n    keys = sorted(found)\n"

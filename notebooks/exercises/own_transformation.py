@@ -242,14 +242,14 @@ def _cases() -> list[tuple[str, Callable, Callable, float, float, bool]]:
          lambda x: jnp.exp(x) - x, -1.0, 1.0, False),
         ("its `neg` exchanges no ends", _transformation(neg="increasing"),
          lambda x: -jnp.exp(x), 0.0, 1.0, True),
-        ("f is taken at three points only", _at_three_points, lambda x: x * x * x - x, -1.0, 1.0,
-         True),
+        ("f is taken at three points only", _at_three_points,
+         lambda x: jnp.exp(-20.0 * (x + 0.6) ** 2), -1.0, 1.0, True),
         ("its ends are rounded", _around(good, lambda a, b: (a + 2e-7, b - 2e-7)),
          lambda x: 0.0 * x + 0.7, 0.5, 1.0, False),
         ("it is too narrow by a tenth at either end", _around(good, lambda a, b: (
             a + 0.1 * (b - a), b - 0.1 * (b - a))), lambda x: 2.0 * x, -1.0, 1.0, True),
         ("its ends are 0 and 0.5", lambda f: lambda low, high: (jnp.float32(0), jnp.float32(0.5)),
-         lambda x: jnp.exp(-400.0 * (x - 0.37) ** 2), 0.0, 1.0, True),
+         lambda x: jnp.exp(-1500.0 * (x - 0.605) ** 2), 0.0, 1.0, True),
         ("its ends are nan", _around(good, lambda a, b: (a * jnp.nan, b * jnp.nan)), jnp.exp, 0.0,
          1.0, True)]
 
@@ -268,7 +268,7 @@ def grade_outside(outside: Callable) -> None:
             continue
         expect(x is not None, f"for {inputs} there is such a number, and yours is None\n"
                "how many numbers between the ends do you try, and where? Is f of each compared "
-               "with both of its bounds?"
+               "with both of its bounds, and is no more than rounding let through?"
                + "\na comparison with nan is False" * ("nan" in wrong))
         a, b = bounds(f)(low, high)
         expect(not a <= f(jnp.float32(x)) <= b, f"for {inputs} yours is {shown(x)}, and f of it, "
@@ -298,6 +298,9 @@ exercise(
            (_outside_text(points="[(low + high) / 2]"), "how many numbers"),
            (_outside_text(points="(low, (low + high) / 2, high)"), "how many numbers"),
            (_outside_text(points="np.linspace(low, high, 5)"), "how many numbers"),
+           (_outside_text(points="np.linspace(low, high, 20)"), "how many numbers"),
+           (_outside_text(points="np.linspace(low, (low + high) / 2, 1001)"), "how many numbers"),
+           (_outside_text(points="np.linspace((low + high) / 2, high, 1001)"), "how many numbers"),
            (_outside_text(test="not lower <= y <= upper"), "rounding alone"),
            (_outside_text(test="y < lower - 1e-5 or y > upper + 1e-5"), "with nan"),
            (_outside_text(result="True"), "one number"),
@@ -330,6 +333,8 @@ def grade_has_no_root(has_no_root: Callable) -> None:
               "0 proves nothing"),
              ("x * exp(200 * x)", lambda x: x * jnp.exp(200.0 * x), 0.0, 1.0, 1, "the box of exp "
               "ends at infinity, and infinity times 0 is nan: a bound that is nan proves nothing"),
+             ("10 * exp(x)", lambda x: 10.0 * jnp.exp(x), 0.0, 1.0, 1, "a box may be large, and "
+              "far from 0"),
              (f"x * x - {shift:.2f}", lambda x: x * x - shift, 0.0, 1.0, 40, "one piece with 0 in "
               "its box is enough for a root")]
     shallow = cases[5][1]
@@ -374,6 +379,8 @@ exercise(
                           result="bool(jnp.all(lower * upper > 0))"), "look at bounds"),
            (_no_root_text(result="bool(jnp.any((lower > 0) | (upper < 0)))"), "has the root"),
            (_no_root_text(result="bool(jnp.all(lower > 0))"), "lie below 0"),
+           (_no_root_text(result="bool(jnp.all((lower > 0) | (upper < 0)) "
+                                 "& jnp.all(upper - lower < 1))"), "may be large"),
            (_no_root_text(result="bool(jnp.all((lower >= 0) | (upper <= 0)))"), "that touches 0"),
            (_no_root_text(result="bool(jnp.all(jnp.sign(lower) == jnp.sign(upper)))"),
             "a root everywhere"),
@@ -416,8 +423,10 @@ def grade_taylor(taylor: Callable) -> None:
     curved: list[tuple[str, Callable]] = [
         ("x * x", lambda x: x * x), ("sin(x * x)", lambda x: jnp.sin(x * x)),
         ("exp(x * x)", lambda x: jnp.exp(x * x))]
-    for text, f in (*curved, *_random_functions(23)):
+    for k, (text, f) in enumerate((*curved, *_random_functions(23), *curved, *curved)):
         x, v = map(jnp.float32, random.uniform(-1, 1, 2).round(1))
+        if k > 13:
+            x, v = jnp.float32(0.8 + 0.05 * k * (-1) ** k), jnp.float32(0.7)
         inputs, expected = f"f(x) = {text}, x = {shown(x)} and v = {shown(v)}", _series(f, x, v)
         with wanting(inputs, expected, what="the triple"):
             result = _triple(taylor(f)(x, v), inputs)
@@ -425,6 +434,8 @@ def grade_taylor(taylor: Callable) -> None:
               (near(result[:2], expected[:2]) and text in ("sin(x * x)", "exp(x * x)"),
                f"in {text} the operand x * x has an acceleration of its own: `{text[:3]}` adds it, "
                "times the slope there, by the chain rule"),
+              (near(result[:2], expected[:2]) and not {*"*()"} & {*text}, "a constant neither "
+               "moves nor accelerates"),
               (near(result[:2], expected[:2]) and "*" in text, "the value and the velocity are "
                "right; how often does the product of two velocities occur?"),
               (near(result[:2], expected[:2]), "the value and the velocity are right; "
@@ -533,6 +544,8 @@ exercise(
     "taylor", chapter=CHAPTER, grade=grade_taylor, solution=_taylor_text(),
     wrong=[(_taylor_text(twice=""), "how often does the product"),
            (_taylor_text(curve=""), "by the chain rule"),
+           (_taylor_text().replace("cos * x[2] - sin", "x[2] - sin"), "acceleration of its own"),
+           (_taylor_text().replace("jnp.zeros_like(x))\n", "jnp.ones_like(x))\n"), "a constant"),
            (_taylor_text().replace("cos * x[2] - sin", "-sin"), "acceleration of its own"),
            (_taylor_text().replace("y * (x[2] + x[1] * x[1])", "y * x[1] * x[1]"),
             "acceleration of its own"),

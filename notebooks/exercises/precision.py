@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -44,6 +45,10 @@ def grade_gap(gap: Callable) -> None:
             _agrees(float(result) == expected, f"x = {x!r}", f"{float(result):.6g}",
                   f"{expected:.6g}", "that is the gap of float64, whose fraction has 52 bits"
                   if float(result) == np.spacing(x) else hint)
+    with mock.patch.object(np, "spacing", wraps=np.spacing) as ready_made:
+        gap(1.5)
+    expect(not ready_made.called, "the gaps are right, and `np.spacing` knows them: find them by "
+           "the ruler this time")
 
 
 exercise(
@@ -61,6 +66,7 @@ def gap(x):
         ("def gap(x):\n    return x / 2**23", "equally far apart"),
         ("def gap(x):\n    return 2.0 ** math.frexp(x)[1] / 2**23", "from 1 to 2"),
         ("def gap(x):\n    return math.ulp(x)", "52 bits"),
+        ("def gap(x):\n    return float(np.spacing(np.float32(x)))", "by the ruler"),
         ("def gap(x):\n    return 2.0 ** math.floor(jnp.log2(x)) / 2**23", "a logarithm"),
         ("def gap(x):\n    return 2.0 ** -23", "from 2 to 4"),
         ("def gap(x):\n    return np.nextafter(np.float32(x), np.float32(np.inf)) - np.float32(x)",
@@ -74,7 +80,7 @@ def gap(x):
 def grade_one_minus_cos(one_minus_cos: Callable) -> None:
     random = np.random.default_rng(1)
     large = [1.0, 2.5, 3.14, *random.uniform(1, 5, 12)]
-    small = [1e-3, 1e-2, 1e-4, *random.uniform(1e-5, 0.1, 8)]
+    small = [1e-3, 1e-2, 1e-4, *random.uniform(1e-5, 0.1, 8), *random.uniform(0.1, 1, 20), 0.99]
     compiled = jax.jit(one_minus_cos)
     for group in (large, small, [0.0]):
         for x in np.array(group, np.float32):
@@ -104,6 +110,8 @@ def one_minus_cos(x):
     wrong=[
         ("def one_minus_cos(x):\n    return 1 - jnp.cos(x)", "last digits"),
         ("def one_minus_cos(x):\n    return x * x / 2", "near 0 only"),
+        ("def one_minus_cos(x):\n"
+         "    return jnp.where(x < 1, x**2 / 2 - x**4 / 24, 1 - jnp.cos(x))", "smallest x only"),
         ("def one_minus_cos(x):\n    return jnp.sin(x) ** 2 / (1 + jnp.cos(x))", "near π"),
         ("def one_minus_cos(x):\n    return jnp.sin(x / 2) ** 2", "all the factors"),
         ("def one_minus_cos(x):\n    return 2 * np.sin(x / 2) ** 2", "with jnp"),
@@ -301,6 +309,7 @@ def grade_elapsed(elapsed: Callable) -> None:
     inputs = [1.7e9 + np.array([0.0, 0.25, 1.0, 60.5, 3600.125])]
     inputs += [start + np.cumsum(random.integers(0, 40, 5) / 8) for start in (1.7e9, 5e8, 1e6, 0.0)]
     inputs += [1.7e9 + np.array([5.0, 0.25, 7.5])]
+    inputs += [1.7e9 - 10 + np.array([0.0, 5.25, 20.5, 90000.125, 200000.5])]
     for stamps in inputs:
         expected, given = stamps - stamps[0], stamps.copy()
         with wanting(f"stamps = {stamps.tolist()}", expected):
@@ -342,6 +351,8 @@ def elapsed(stamps):
          "since the one before"),
         ("def elapsed(stamps):\n    return jnp.asarray(np.round(stamps - stamps[0]))",
          "quarters of a second"),
+        ("def elapsed(stamps):\n    stamps = jnp.asarray(stamps % 100000.0)\n"
+         "    return stamps - stamps[0]", "with all digits"),
         ("def elapsed(stamps):\n    high = np.float32(stamps)\n    return (jnp.asarray(high - "
          "high[0]) + jnp.asarray(np.float32(stamps - high)))", "not always 1.7e9"),
     ],
@@ -415,6 +426,7 @@ def grade_remainder(remainder: Callable) -> None:
     compiled = jax.jit(remainder)
     cases = [([4, 2], 5), ([1, 2, 3, 4], 97), ([7], 10), ([1, 0, 0, 0, 0], 7)]
     cases += [(random.integers(0, 10, 12).tolist(), int(m)) for m in (10**8, 97, 65537, 99999989)]
+    cases += [([7], 3), ([9], 1), ([9] * 80, 87654321)]
     for digits, m in cases:
         expected = int("".join(map(str, digits))) % m
         with wanting(f"digits = {digits} and m = {m}", expected, (
@@ -426,9 +438,10 @@ def grade_remainder(remainder: Callable) -> None:
         _agrees(float(result) == expected, f"digits = {digits} and m = {m}", shown(result),
                 expected,
               f"{len(digits)} digits, from the left: the first of them is {digits[0]}, "
-              f"two are {''.join(map(str, digits[:2]))}" if len(digits) < 12 else
-              "a number of twelve digits does not fit into 32 bits: let no number on the way "
-              "become that large")
+              f"two are {''.join(map(str, digits[:2]))}" if 1 < len(digits) < 12 else
+              "one digit has a remainder, too" if len(digits) == 1 else
+              f"a number of {len(digits)} digits does not fit into 32 bits: let no number on the "
+              "way become that large, and no sum of remainders; and it is m that divides")
         expect(dtype == jnp.int32, f"for digits = {digits} and m = {m} yours is of dtype {dtype}\n"
                "an int32 is expected: the seven digits of a float are too few")
 
@@ -453,6 +466,11 @@ def remainder(digits, m):
          "    return (digits * places).sum() % m", "that large"),
         ("def remainder(digits, m):\n    return int(''.join(str(int(d)) for d in digits)) % m",
          "nobody knows the digits"),
+        ("def remainder(digits, m):\n    rest = digits[0]\n    for digit in digits[1:]:\n"
+         "        rest = (10 * rest + digit) % m\n    return rest", "one digit has"),
+        ("def remainder(digits, m):\n    total, power = 0, 1 % m\n    for digit in digits[::-1]:\n"
+         "        total, power = total + digit * power % m, 10 * power % m\n    return total % m",
+         "sum of remainders"),
     ],
     hints=["the remainder of 10 * n + d depends on n by way of its remainder alone"])
 

@@ -37,7 +37,7 @@ class _Machine:
 
 def grade_median_time(median_time: Callable) -> None:
     loads = [[100, 1, 3, 2], [100, 1, 1, 1, 1, 1], [7, 1, 90, 2, 1, 2], [1, 5, 4, 9, 2, 3, 3, 3],
-             [9, 8, 1, 2, 5, 4]]
+             [9, 8, 1, 2, 5, 4], [1, 9, 2, 8, 3, 7]]
     for load in loads:
         machine = _Machine(lambda call, load=load: load[min(call, len(load) - 1)])  # type: ignore[misc]
         count, expected = len(load) - 1, float(statistics.median(load[1:]))
@@ -75,6 +75,10 @@ def _median(warm: str = "f()", result: str = "float(np.median(times))") -> str:
 exercise("median_time", chapter=CHAPTER, grade=grade_median_time, solution=_median(),
          right=[_median(result="sorted(times)[count // 2]")],
          wrong=[(_median(warm="pass"), "call it once before"),
+                ("def median_time(f, clock, count):\n    times = []\n"
+                 "    for _ in range(count + 1):\n        start = clock()\n        f()\n"
+                 "        times.append(clock() - start)\n    return sorted(times)[count // 2]",
+                 "which calls count"),
                 (_median(result="float(np.mean(times))"), "the mean"),
                 (_median(result="min(times)"), "the minimum"),
                 (_median(result="times[count // 2]"), "which calls count"),
@@ -205,9 +209,8 @@ def grade_work_of_four(answer: Any) -> None:
     expect(total[1] != 12,
            message + "total: the products are not written, they are added up at once")
     expect(total == (2, 8), message + "total: a product and an addition; two numbers are read")
-    expect(folded[1] != 12, message + "folded: at least: x is one array, of which each number has "
-           "to come from memory once (the question is whether a cache still has it; for a moment "
-           "say yes)")
+    expect(folded[1] != 12, message + "folded: at best x comes from memory once, "
+           "and is asked for twice")
     expect(folded == (1, 8), message + "folded: one addition; x comes, the result goes")
 
 
@@ -217,7 +220,7 @@ exercise("work_of_four", chapter=CHAPTER, grade=grade_work_of_four,
                 ("[(2, 4), (2, 16), (2, 8), (1, 8)]", "is written, too"),
                 ("[(2, 8), (2, 12), (2, 8), (1, 8)]", "three numbers"),
                 ("[(2, 8), (2, 16), (2, 12), (1, 8)]", "added up at once"),
-                ("[(2, 8), (2, 16), (2, 8), (1, 12)]", "at least"),
+                ("[(2, 8), (2, 16), (2, 8), (1, 12)]", "comes from memory once"),
                 ("[2, 2, 2, 1]", "four pairs")])
 
 

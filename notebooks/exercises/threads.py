@@ -237,7 +237,10 @@ def grade_columns(columns: Any) -> None:
     if len(apart):
         k = int(apart[0])
         agree(f"{inputs} and column {k}", result[k], expected[k],
-              (result[k] == 0, "which columns have you missed?"), "each row of a column is added, "
+              (result[k] == 0, "which columns have you missed?"),
+              (np.allclose(np.sort(result), np.sort(expected)), "these are the sums, in another "
+               "order: to which place of `sums` does a column go, and where does `reshape` put "
+               "that?"), "each row of a column is added, "
               "once, to a sum that begins at 0", what="the sum")
     expect(len(mini.in_parts(kernel)) > 1,
            f"for {inputs} a loop that threads share is expected, and " + _why_not(mini, kernel))
@@ -292,6 +295,7 @@ exercise(
            (_columns("400", 400, 3000, 1, "{}", '("i", "s")', '("s",)'), "in the innermost loop"),
            (_columns("400", place='("k",)'), "must be the index"),
            (_columns(outer=24), "which columns"),
+           (_columns(column="{} + 25 * {}"), "another order"),
            (_columns().replace('"s", 0, 25', '"s", 1, 26').replace("(25, 16)", "(26, 16)").replace(
                "{} * 16 + {}", "({} - 1) * 16 + {}").replace('"{}.reshape', '"{}[1:].reshape'),
             "begins at 0"),

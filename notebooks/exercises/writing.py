@@ -113,6 +113,12 @@ def grade_look_back(look_back: Callable) -> None:
                   (at > 0 and near(result, _softmax(keys[:at] @ query / np.sqrt(width))
                                    @ values[:at]), "the place `at` itself counts, too"),
                   what="the attention", tolerance=1e-3)
+    query, keys, values = np.float32([1, 2, 0, -1]), np.eye(3, 4, dtype="f4"), np.float32(
+        [[1, 2], [3, 5], [8, 13]])
+    expected = _softmax(keys[:2] @ query / 2) @ values[:2]
+    with wanting("keys of length 4 and values of length 2", expected):
+        agree("keys of length 4 and values of length 2", jax.jit(look_back)(query, keys, values, 1),
+              expected, "the root is that of the length of the query", what="the attention")
 
 
 _BACK = """
@@ -132,6 +138,7 @@ def _back_text(sign: str = "<=", root: str = "len(query) ** 0.5",
 exercise("look_back", chapter=CHAPTER, grade=grade_look_back, solution=_back_text(),
          wrong=[(_back_text(values="values"), "a weight of 0 times nan"),
                 (_back_text(root="1.0"), "root of the length"),
+                (_back_text(root="values.shape[1] ** 0.5"), "length of the query"),
                 (_back_text(sign="<"), "the place `at` itself"),
                 (_back_text(sign=">="), "the attention"),
                 ("def look_back(query, keys, values, at):\n"
