@@ -482,7 +482,8 @@ def grade_spoken(spoken: Callable) -> None:
             "in the order in which they are applied" if sorted(result) == sorted(expected) else
             "the cosine is of a number, which does not come from x" if "cos" in result else
             "an operation stands there as often as it is applied" if expected == ["sin"] * 2 else
-            "after the first operation, what does the second one see of its result?"))
+            "after the first operation, what does the second one see of its result? It may be any "
+            "of its arguments"))
 
     once = spoken(wave)
     first = once(1.0)

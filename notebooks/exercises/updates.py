@@ -56,8 +56,8 @@ def grade_framed(framed: Callable) -> None:
             inputs = f"x = {shown(x)}"
             out = _called(f, jnp.asarray(x), inputs=inputs, expected=expected)
             agree(inputs, out, expected,
-                  (np.shape(out) != shape, "return the whole matrix, in its size; an update that "
-                   "is not returned is lost"),
+                  (np.shape(out) != shape, "return the whole matrix, in its size, which may be a "
+                   "single row or column"),
                   (near(out, x), "this is the matrix as it was: an update returns a new one, so "
                    "give it a name"),
                   (near(out, np.ones(shape)), "the inside should stay as it was"),
@@ -91,6 +91,8 @@ def framed(x):
          "the edges are right, and the inside"),
         ("def framed(x):\n    return jnp.ones_like(x)", "stay as it was"),
         ("def framed(x):\n    return jnp.pad(x, 1, constant_values=1.0)", "whole matrix"),
+        ("def framed(x):\n    return jnp.pad(x[1:-1, 1:-1], 1, constant_values=1)",
+         "a single row"),
         ("def framed(x):\n    return jnp.ones(x.shape).at[1:-1, 1:-1].set(x[1:-1, 1:-1])",
          "keep its dtype"),
     ],

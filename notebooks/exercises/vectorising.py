@@ -25,9 +25,9 @@ def _library() -> Any:
 
 LOOPS: tuple[tuple[tuple, list[tuple], list[tuple]], ...] = (
     ((0,), [(3, 2)], [(2,)]),
-    ((0, None), [(3, 2), (3,)], [(2,), (3,)]),
-    ((1, 0), [(3, 3), (3, 3)], [(3,), (3,)]),
-    ((None, 2), [(4,), (4, 2, 4)], [(4,), (4, 2)]),
+    ((0, None), [(3, 2), (5,)], [(2,), (5,)]),
+    ((1, 0), [(2, 3), (3, 4)], [(2,), (4,)]),
+    ((None, 2), [(3,), (4, 2, 5)], [(3,), (4, 2)]),
     ((-1, 0), [(3, 2, 4), (4, 3)], [(3, 2), (3,)]),
     ((-1, None), [(3, 2), (4,)], [(3,), (4,)]))
 
@@ -43,7 +43,9 @@ def grade_slowly(slowly: Callable) -> None:
             calls.append([np.shape(a) for a in (x, *others)])
             return sum((2.0 * jnp.ravel(a)[-1] for a in others), jnp.ravel(x)[0])
 
-        result = slowly(f, in_axes)(*args)
+        with instead_of(IndexError, "out of bounds", f"for {inputs} yours takes an example that is "
+                        "not there: the examples may lie along another axis than the first"):
+            result = slowly(f, in_axes)(*args)
         [size, *_] = (s[axis] for s, axis in zip(shapes, in_axes, strict=True) if axis is not None)
         expect(len(calls) == size, f"for {inputs} there are {size} calls of f, and yours makes "
                f"{len(calls)}\none call for each example: a Python loop")
@@ -101,6 +103,9 @@ def slowly(f, in_axes):
            (_slowly(stack="jnp.stack([jnp.float32({call}) for i in range(size)])"),
             "stack what f gives"),
            (_slowly(one="x if axis is None else x[i]"), "another axis than the first"),
+           (_slowly().replace("[size, *_] = [np.shape(x)[axis] for x, axis in zip(args, in_axes) "
+                              "if axis is not None]", "size = args[0].shape[in_axes[0] or 0]"),
+            "there are 5 calls of f, and yours makes 3"),
            (_slowly(one="x if axis is None else np.take(x, [i], axis)"), "without the axis"),
            (_slowly(one="x if axis is None else np.transpose(x, (axis % 3, *(k for k in "
                         "range(np.ndim(x)) if k != axis)))[i]" ), "raised")],
