@@ -10,8 +10,8 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config, lax
-from minijax.notebook.checks import (agree, chosen, exercise, expect, near, numbers, shown,
-                                     wanting)
+from minijax.notebook.checks import (agree, chosen, exercise, expect, instead_of, near, numbers,
+                                     shown, wanting)
 
 from .ways import without
 
@@ -331,6 +331,14 @@ def _grade_strict(strict: Callable) -> None:
                        f"{shown(out)}\nthe switch must be on while f runs, not while it is "
                        "wrapped, and the finding must be raised")
 
+    def logarithm(x: Any, i: Any) -> Any:
+        return jnp.log(x[i] - 5.0)
+
+    inputs = "f = log(x[i] - 5) with x = [0, 1, 2, 3] and i = 1"
+    with instead_of(Exception, "nan", f"for {inputs} the answer is nan, and yours raises: only an "
+                    "index outside should, so turn on one check, not all of them"):
+        agree(inputs, strict(logarithm)(x, 1), np.nan)
+
 
 _STRICT = "def strict(f):\n    def checked(*args):\n{}\n    return checked"
 
@@ -344,6 +352,9 @@ def strict(f):
     return checked
 """,
     wrong=[
+        ("def strict(f):\n    def g(*args, **options):\n"
+         "        with jax.checking_sharp_bits():\n            return f(*args, **options)\n"
+         "    return g", "not all of them"),
         ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n        return f",
          "not while it is wrapped"),
         ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n        return jax.jit(f)",

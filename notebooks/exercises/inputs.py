@@ -353,6 +353,13 @@ def grade_blended(blended: Callable) -> None:
                           if dtype == "float16" else "take the dtype of x, whatever it is"))
 
 
+    x, y = jnp.array([2048.0, -1000.0], "float16"), jnp.array([0.25, 0.125], "float16")
+    for one, other, t in ((x, y, 1), (y, x, 0)):
+        agree(f"x = {shown(one)} and y = {shown(other)}, of float16, and t = {t}",
+              np.asarray(blended(one, other, t), float), np.asarray(y, float), "beside 2048 the "
+              "digits of 0.25 get lost: y - x is rounded, so multiply each by its own weight")
+
+
 _BLENDED = "def blended(x, y, t):\n{}    return x * (1 - t) + y * t"
 
 exercise(
@@ -370,6 +377,8 @@ exercise(
         (_BLENDED.format("    t = t.astype(x.dtype)\n"), "no methods of arrays"),
         ("def blended(x, y, t):\n    t = jnp.asarray(t, x.dtype)\n    return x * t + y * (1 - t)",
          "y where t is 1"),
+        ("def blended(x, y, t):\n    return x + (y - x) * jnp.asarray(t, x.dtype)",
+         "multiply each by its own weight"),
     ],
     hints=["`jnp.asarray` takes a dtype, too"])
 

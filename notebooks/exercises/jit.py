@@ -250,10 +250,10 @@ exercise("tangent_places", chapter=CHAPTER, grade=grade_tangent_places, solution
 VALUES: dict[str, Any] = {
     "1.0": 1.0, "2.5": 2.5, "3": 3, "True": True, "jnp.float32(1)": jnp.float32(1),
     "np.float32(2)": np.float32(2), "np.float64(2)": np.float64(2), "np.True_": np.bool_(True),
-    "jnp.array(7.0)": jnp.array(7.0), "jnp.zeros(3)": jnp.zeros(3),
-    "np.ones(3)": np.ones(3), "np.ones(3, np.float32)": np.ones(3, np.float32),
-    "jnp.zeros((3, 1))": jnp.zeros((3, 1)), "jnp.arange(3)": jnp.arange(3),
-    "jnp.zeros(5)": jnp.zeros(5)}
+    "jnp.int8(3)": jnp.int8(3), "jnp.int32(3)": jnp.int32(3), "jnp.array(7.0)": jnp.array(7.0),
+    "jnp.zeros(3)": jnp.zeros(3), "np.ones(3)": np.ones(3),
+    "np.ones(3, np.float32)": np.ones(3, np.float32), "jnp.zeros((3, 1))": jnp.zeros((3, 1)),
+    "jnp.arange(3)": jnp.arange(3), "jnp.zeros(5)": jnp.zeros(5)}
 
 
 def grade_same_program(same_program: Callable) -> None:
@@ -294,6 +294,9 @@ exercise(
                          "(jnp.ndim(y), jnp.asarray(y).dtype, jnp.asarray(y).weak_type)"),
             "parts of the type"),
            (_SAME.format("jnp.array_equal(x, y)"), "the numbers do not matter"),
+           (_SAME.format("all((a.shape, a.dtype.kind, a.weak_type) == (b.shape, b.dtype.kind, "
+                         "b.weak_type) for a, b in [(jnp.asarray(x), jnp.asarray(y))])"),
+            "parts of the type"),
            (_SAME.format("all(np.shape(x) == np.shape(y) and jnp.asarray(x).dtype == "
                          "jnp.asarray(y).dtype and isinstance(x, float) == isinstance(y, float) "
                          "for _ in [0])"), "NumPy's `float64` is a `float` to Python"),

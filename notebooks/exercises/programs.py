@@ -437,6 +437,7 @@ def grade_all_names(all_names: Callable) -> None:
     for f, text, hint in (
             (lambda x: jnp.sin(x) * x, "sin(x) * x",
              "in the order of the program, each as often as it occurs"),
+            (lambda x: jnp.sin(jnp.sin(x)), "sin(sin(x))", "each as often as it occurs"),
             (jax.jit(jnp.tanh), "jit(tanh)(x)", "`jit` has a ClosedJaxpr among its parameters"),
             (lambda x: jnp.cos(jax.jit(jnp.tanh)(x)), "cos(jit(tanh)(x))", ""),
             (chosen, "cond(x > 0, sin, double, x)", "the branches of `cond` are a tuple of them"),
@@ -478,7 +479,15 @@ def _all(among: str = "value if isinstance(value, tuple) else (value,)",
 
 exercise(
     "all_names", chapter=CHAPTER, grade=grade_all_names, given=_GIVEN, solution=_all(),
-    wrong=[("def all_names(jaxpr):\n    return [eqn.primitive.name for eqn in jaxpr.eqns]",
+    wrong=[("def all_names(jaxpr):\n    names = []\n    for eqn in jaxpr.eqns:\n"
+            "        if eqn.primitive.name not in names:\n"
+            "            names.append(eqn.primitive.name)\n"
+            "        for p in eqn.params.values():\n"
+            "            for q in p if isinstance(p, tuple) else (p,):\n"
+            "                if isinstance(q, ClosedJaxpr):\n"
+            "                    names += all_names(q.jaxpr)\n    return names",
+            "as often as it occurs"),
+           ("def all_names(jaxpr):\n    return [eqn.primitive.name for eqn in jaxpr.eqns]",
             "among its parameters"),
            (_all(among="(value,)"), "a tuple of them"),
            (_all().replace("(jaxpr)", "(jaxpr, names=[])", 1).replace("    names = []\n", ""),

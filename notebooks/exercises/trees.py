@@ -369,7 +369,10 @@ def grade_velocity(velocity: Any) -> None:
     expected = [velocity(5.0, (6.0, 7.0)), 8.0]
     back = mini.tree_unflatten(tree, [5.0, 6.0, 7.0, 8.0])
     inputs = "the leaves 5.0 to 8.0 in their place"
-    _same(inputs, back, expected, (True, "in which order do the children come?"), what="the nest")
+    _same(inputs, back, expected, (
+        getattr(back[0], "x", 0) is None, "the second function is given two things, the data and "
+        "then the children: pass on the children, one by one"),
+        (True, "in which order do the children come?"), what="the nest")
     expect(isinstance(back[0], velocity), f"for {inputs} a Velocity is expected, and yours is a "
            f"{type(back[0]).__name__}: what makes it?")
 
@@ -390,6 +393,8 @@ exercise(
     wrong=[
         (_VELOCITY.format(entry=""), "still a leaf"),
         (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "what makes it"),
+        (_VELOCITY.format(entry="registry[Velocity] = (lambda v: (v, None), Velocity)"),
+         "pass on the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
                           "lambda y, children: Velocity(*children, y)"), "not among the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.y, v.x), None), "
