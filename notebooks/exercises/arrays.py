@@ -30,12 +30,13 @@ def _agrees(call: str, result: Any, expected: Any, hint: str = "") -> None:
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3,), (2, 3), (), (4, 0), (2, 3, 5), (10**9, 10**8))
 SIZES = {"float32": 4, "int8": 1, "bfloat16": 2, "bool": 1, "float64": 4, "int64": 4, "uint16": 2,
-         "complex128": 8}
+         "complex128": 8, "complex64": 8, "uint64": 4}
 
 
 def grade_bytes_of(bytes_of: Callable) -> None:
     for dtype, shape in itertools.product(SIZES, SHAPES):
         hint = ("an array without axes has one element" if shape == () else
+                "its elements are pairs of float32, and stay so" if dtype == "complex64" else
                 "the array is cut to size first" if "64" in dtype or "128" in dtype else "")
         count = int(np.prod(shape, dtype=int))
         result = bytes_of(shape, dtype)
@@ -52,6 +53,9 @@ def bytes_of(shape, dtype):
     return int(np.prod(shape)) * dtypes.canonicalize_dtype(dtype).itemsize
 """,
     wrong=[
+        ("import math\ndef bytes_of(shape, dtype):\n    size = np.dtype(dtype).itemsize\n"
+         "    return math.prod(shape) * (size // 2 if size >= 8 else size)",
+         "pairs of float32"),
         (_BYTES.format("int(np.prod(shape)) * np.dtype(dtype).itemsize"), "cut to size"),
         (_BYTES.format("sum(shape) * dtypes.canonicalize_dtype(dtype).itemsize"), "(2, 3)"),
         (_BYTES.format("int(np.prod(shape))"), "is 12, and yours gives 3"),

@@ -339,6 +339,14 @@ def _grade_strict(strict: Callable) -> None:
                     "index outside should, so turn on one check, not all of them"):
         agree(inputs, strict(logarithm)(x, 1), np.nan)
 
+    def either(x: Any, i: Any) -> Any:
+        return x[i] if x[0] == 0 else x[0]
+
+    inputs = "f = (x[i] if x[0] == 0 else x[0]) with x = [0, 1, 2, 3] and i = 1"
+    with instead_of(jax.errors.TracerBoolConversionError, "", f"for {inputs} the answer is 1, and "
+                    "yours raises: `jit` cannot trace every f; call f as it is"):
+        agree(inputs, strict(either)(x, 1), 1.0)
+
 
 _STRICT = "def strict(f):\n    def checked(*args):\n{}\n    return checked"
 
@@ -352,6 +360,8 @@ def strict(f):
     return checked
 """,
     wrong=[
+        ("def strict(f):\n    def g(*args):\n        with jax.debug_out_of_bounds(True):\n"
+         "            return jax.jit(f)(*args)\n    return g", "call f as it is"),
         ("def strict(f):\n    def g(*args, **options):\n"
          "        with jax.checking_sharp_bits():\n            return f(*args, **options)\n"
          "    return g", "not all of them"),

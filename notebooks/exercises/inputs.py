@@ -613,7 +613,7 @@ def grade_bill(bill: Callable) -> None:
         " under grad": jax.grad(bill, 1)}
     for way, mine in ways.items():
         for _ in range(3):
-            amounts = random.integers(0, 6, 3).astype(np.float32) + 0.5
+            amounts = random.integers(-2, 6, 3).astype(np.float32) + 0.5
             i = random.integers(1, 4, 3) if way == " under vmap" else int(random.integers(1, 4))
             inputs = f"i = {shown(i)} and amounts = {shown(amounts)}{way}"
             what, expected = "the answer", np.sum(np.maximum(amounts, 1)) * prices[i]
@@ -642,6 +642,9 @@ def bill(i, amounts):
     return jnp.sum(jnp.maximum(amounts, 1.0)) * jnp.array(prices)[i]
 """,
     wrong=[
+        ("def bill(i, amounts):\n    table = jnp.array(prices)\n"
+         "    return jnp.sum(jnp.maximum(amounts, 1.0), where=amounts > 0) * table[i]",
+         "the sum of what is billed"),
         (_BILL.format("np.sum(np.maximum(amounts, 1.0)) * prices[i]"),
          "its functions and arrays have to go"),
         (_BILL.format("jnp.sum(jnp.maximum(amounts, 1.0)) * prices[i]"),

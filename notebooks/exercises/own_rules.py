@@ -148,6 +148,11 @@ def grade_with_slope(with_slope: Callable) -> None:
         agree(f"{names}: the square of your function at 1", twice,
               2 * df(1.0) ** 2 + 2 * f(1.0) * jax.grad(df)(1.0), _VALUE_WITHOUT_RULE,
               what="the second derivative", tolerance=1e-3)
+    g = with_slope(jnp.sin, jnp.sin)
+    with_slope(jnp.exp, jnp.exp)
+    agree("f = sin, df = sin, at 2, if another function got its slope in between,",
+          jax.grad(g)(2.0), np.sin(2.0), "each function has a slope of its own, in no global",
+          what="the slope")
 
 
 _WITH_SLOPE = """
@@ -169,7 +174,12 @@ def _slope_text(out: str = "g(x)", tangent: str = "df(x) * t", answer: str = "g"
 
 exercise(
     "with_slope", chapter=CHAPTER, grade=grade_with_slope, solution=_slope_text(),
-    wrong=[(_slope_text(tangent="df(x)"), "that is the slope; the tangent"),
+    wrong=[("def with_slope(f, df):\n    global value, slope\n    value, slope = f, df\n"
+            "    @jax.custom_jvp\n    def g(x):\n        return value(x)\n    @g.defjvp\n"
+            "    def rule(primals, tangents):\n"
+            "        return g(*primals), slope(*primals) * tangents[0]\n    return g",
+            "a slope of its own"),
+           (_slope_text(tangent="df(x)"), "that is the slope; the tangent"),
            (_slope_text(tangent="df(t)"), "not at the tangent"),
            (_slope_text(tangent="df(x) * jax.jvp(f, (x,), (t,))[1]"), "is in it, too"),
            (_slope_text(answer="rule"), "is it the rule itself"),

@@ -157,8 +157,8 @@ exercise("frozen", chapter=CHAPTER, grade=grade_frozen, solution="[6.0, 15.0, 2]
 # -- kept_names ------------------------------------------------------------------------------------
 
 def grade_kept_names(answer: Any) -> None:
-    expect(isinstance(answer, set), "a set of names is expected, such as `{'add', 'neg'}`, and "
-           f"yours is {answer!r}")
+    expect(isinstance(answer, set | frozenset), "a set of names is expected, such as "
+           f"`{{'add', 'neg'}}`, and yours is {answer!r}")
     message = f"yours is {sorted(map(str, answer))}\n"
     expect("exp" not in answer, message + "nobody reads b")
     expect("sin" in answer, message + "c is read, and is made of a: so what reads a?")

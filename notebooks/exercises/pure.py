@@ -167,6 +167,10 @@ def grade_talking(talking: Callable) -> None:
     expect(len(set(said)) > 1, shown_lines + "each call has a number of its own")
     expect(said == expected, shown_lines + ("print the whole number" if said[:2] == expected[:2]
            else "print the argument"))
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        f(3)
+    agree("a call with the whole number 3, after those,", len(out.getvalue().split()), 3, "its "
+          "program is another one, and should print as well", what="the number of words printed")
 
 
 exercise(
@@ -177,6 +181,9 @@ def talking(x):
     return 2 * x
 """,
     wrong=[
+        ("printed = False\ndef talking(x):\n    global printed\n    if not printed:\n"
+         "        jax.debug.print(\"x is {}\", x)\n        printed = True\n    return 2 * x",
+         "should print as well"),
         ('def talking(x):\n    print("x is", x)\n    return 2 * x', "prints the tracer"),
         ('def talking(x):\n    print("x is 1.0")\n    return 2 * x', "the others did not"),
         ("def talking(x):\n    return 2 * x", "nothing was printed"),

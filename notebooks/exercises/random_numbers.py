@@ -96,6 +96,7 @@ def grade_word_at(word_at: Callable) -> None:
         key = random.key(seed)
         first, second = _pair(key, 0, place)
         turned = _pair(key, place, 0)
+        backwards = _pair(random.wrap_key_data(random.key_data(key)[::-1]), 0, place)
         inputs = f"random.key({seed}) and place {place}"
         with instead_of(TypeError, "uint32", f"for {inputs} the answer is {first ^ second}, and "
                         "yours raised TypeError\nthe words of the counter must be `uint32`s, as "
@@ -105,6 +106,8 @@ def grade_word_at(word_at: Callable) -> None:
               (np.shape(result) == (2,), "two words come out of Threefry; their xor is expected"),
               (near(result, turned[0] ^ turned[1], 0), "the number of the place is the *second* "
                "word of the counter; the first is 0, until there are more than 2**32 places"),
+              (near(result, backwards[0] ^ backwards[1], 0) and seed, "the first word of the key "
+               "is the first argument, and the second one the second"),
               (near(result, first, 0) or near(result, second, 0), "two words come out; take the "
                "xor (`^`) of both"),
               (near(result, (first + second) % 2**32, 0), "the xor is expected, not the sum"),

@@ -200,6 +200,8 @@ def grade_inventory(inventory: Callable) -> None:
         expect(set(names) == set(expected) or {name.replace("/", "") for name in expected}
                != {name.replace("/", "") for name in names}, f"{answer_text}; your names are "
                f"{names}: give `keystr` a separator")
+        expect(not set(names) < set(expected), f"{answer_text}; your names are {names}: one for "
+               "each leaf, also for a single number, of the shape ()")
         expect(set(names) == set(expected) or tree is not named, f"{answer_text}; your names are "
                f"{names}: there are other containers than dicts, lists and tuples, and "
                "`leaves_with_path` knows them all")
@@ -218,6 +220,10 @@ def inventory(tree):
             for path, leaf in jax.tree.leaves_with_path(tree)}
 """,
     wrong=[
+        ("def inventory(tree):\n    from minijax.tree_util import keystr\n"
+         "    return {keystr(path, simple=True, separator=\"/\"): np.shape(leaf)\n"
+         "            for path, leaf in jax.tree.leaves_with_path(tree) if np.ndim(leaf)}",
+         "also for a single number"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p): x.shape for p, x in "
          "jax.tree.leaves_with_path(tree)}", "bare"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True): x.shape for "
@@ -512,7 +518,8 @@ def grade_nesting(nesting: Callable) -> None:
               (treedef.num_leaves == 0, "there is no leaf in it"),
               (got == treedef.num_nodes, "that is the number of nodes and leaves"),
               (got == expected + 1, "one too many: a leaf has no container around it"),
-              (got == expected - 1, "one too few: each container counts, the outermost as well"),
+              (got == expected - 1, "one too few: each container counts, tuples and the "
+               "outermost as well; and which leaf is the deepest?"),
               what="the depth")
 
 

@@ -200,6 +200,10 @@ def grade_all_pairs(all_pairs: Callable) -> None:
           np.asarray(points)[:, None] - np.asarray(centres), "f may give a vector, which lies "
           "along the last axis of the table: the rows and columns are the first two")
     program = jax.make_jaxpr(all_pairs(lambda x, y: x - 2 * y))(jnp.ones(12), jnp.ones(10))
+    table = all_pairs(jnp.add)
+    all_pairs(jnp.subtract)
+    agree("x + y, if another function got its table in between,", table(xs, ys), xs[:, None] + ys,
+          "each function has a table of its own")
     expect(len(program.eqns) < 40, "the tables are right; but for 12 x and 10 y your program has "
            f"{len(program.eqns)} equations, since f is called for each pair. Use `vmap` twice")
 
@@ -358,6 +362,12 @@ def grade_per_example(per_example: Callable) -> None:
                "another axis than the first"),
               (near(result, 2 * np.sum(np.asarray(w * xs), 1, keepdims=True) * np.asarray(w)),
                "the gradient with respect to w, the first argument"))
+    w, xs = (jnp.array(random.integers(-2, 3, s).astype(np.float32)) for s in ((2, 3), (4, 3)))
+    gradients = per_example(lambda w, x: jnp.sum(w @ x))
+    per_example(lambda w, x: jnp.sum(w))
+    agree(f"loss(w, x) = sum(w @ x), a matrix w and xs = {shown(xs)}", gradients(w, xs),
+          np.repeat(np.asarray(xs)[:, None], 2, 1), "w and x may have different shapes, and each "
+          "loss has gradients of its own")
 
 
 exercise(
@@ -460,6 +470,8 @@ def grade_hypot_p(hypot_p: Any) -> None:
                     "tracers of the outer one, which NumPy does not take: bind `hypot_p`"):
         result = mini.vmap(mini.vmap(lambda x, y: hypot_p(x, y)))(x, y)
     agree("vmap of vmap", result, np.hypot(x, y))
+    agree("two numbers of 3e200", hypot_p(3e200, 3e200) / 1e200, np.hypot(3.0, 3.0), "the squares "
+          "of large numbers have no room: let `np.hypot` compute it", what="the answer, in 1e200,")
 
 
 _HYPOT = """
@@ -479,7 +491,13 @@ def _hypot(condition: str = "dims[0] == dims[1]", stays: str = "[dims[0]]") -> s
 
 exercise(
     "hypot_p", chapter=CHAPTER, grade=grade_hypot_p, given=_GIVEN_MINI, solution=_hypot(),
-    wrong=[(_hypot(condition="False"), "no axis moves"),
+    wrong=[("def hypot_batch(axis, values, dims):\n    if dims[0] == dims[1]:\n"
+            "        return [hypot_p(*values)], [dims[0]]\n"
+            "    return [hypot_p(*[bdim_at_front(x, d, axis.size) for x, d in "
+            "zip(values, dims)])], [0]\n"
+            "hypot_p = Primitive(\"hypot\", impl=lambda x, y: [np.sqrt(x * x + y * y)], "
+            "batch=hypot_batch)", "let `np.hypot` compute it"),
+           (_hypot(condition="False"), "no axis moves"),
            (_hypot().replace("hypot_p(*", "np.hypot(*"), "tracers of the outer one"),
            (_hypot(condition="True"), "at different places"),
            (_hypot(condition="dims[0] == dims[1] or None in dims"), "has no axis"),
