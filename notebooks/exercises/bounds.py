@@ -465,6 +465,9 @@ def grade_pasted(pasted: Callable) -> None:
     agree("an image of nines, row = 1 and column = 0", compiled(nines, patch, 1, 0),
           [[9, 9, 9], [1, 2, 3], [4, 5, 6]], "the patch takes the place of what was there",
           what="the image")
+    agree("an image of nines, a patch of zeros, row = 1 and column = 0",
+          compiled(nines, 0 * patch, 1, 0), [[9, 9, 9], [0, 0, 0], [0, 0, 0]], "a zero in the "
+          "patch is an element like any other", what="the image")
     expect(quiet(pasted, jnp.asarray(image), jnp.asarray(patch), 3, 4), "for row = 3 and column = "
            "4 the image is right; but the check finds an index for which no mode is given")
 
@@ -484,6 +487,12 @@ exercise(
     "pasted", chapter=CHAPTER, grade=grade_pasted,
     solution=_PASTED.format(', mode="drop", wrap_negative_indices=False'),
     wrong=[
+        ("def pasted(image, patch, row, column):\n"
+         "    rows = row + jnp.arange(patch.shape[0])[:, None]\n"
+         "    columns = column + jnp.arange(patch.shape[1])\n"
+         "    canvas = jnp.zeros_like(image).at[rows, columns].set(\n"
+         "        patch, mode=\"drop\", wrap_negative_indices=False)\n"
+         "    return jnp.where(canvas != 0, canvas, image)", "an element like any other"),
         ("def pasted(image, patch, row, column):\n"
          "    return lax.dynamic_update_slice(image, patch, (row, column))", "with it"),
         (_PASTED.format(""), "comes in on the other"),

@@ -151,6 +151,8 @@ def grade_sqrt(sqrt: Any) -> None:
         agree(f"sqrt(-x) and x = {shown(-x)}", mini.jit(lambda x: sqrt(-x))(-x), np.sqrt(x), "in a "
               "larger text `-x ** 0.5` is -(x ** 0.5): an operand may need parentheses",
               what="the compiled root")
+    agree("x = -4", mini.jit(sqrt)(np.array([-4.0])), [np.nan], "a negative number has no root",
+          what="the compiled root")
     with instead_of(TypeError, "ufunc", "the slope may be differentiated again, and then its "
                     "arguments are tracers, which NumPy does not take: use y, or operations of "
                     "`mini`"):
@@ -167,7 +169,9 @@ def _sqrt_text(impl: str = "np.sqrt", slope: str = "t / (2.0 * y)",
 
 exercise(
     "sqrt", chapter=CHAPTER, grade=grade_sqrt, given="%mini begin 08", solution=_sqrt_text(),
-    wrong=[(_sqrt_text(slope="t / (2.0 * x)"), "the gradient of the sum"),
+    wrong=[("sqrt = elementwise(\"sqrt\", np.sqrt, lambda t, y, x: t / (2.0 * y))\n"
+            "TEXT[\"sqrt\"] = \"math.sqrt(abs({0}))\"", "has no root"),
+           (_sqrt_text(slope="t / (2.0 * x)"), "the gradient of the sum"),
            ('sqrt = elementwise("sqrt", np.sqrt, lambda t, x: t / (2.0 * sqrt(x)))',
             "three things"),
            (_sqrt_text("np.square"), "the root is [1, 2, 3]"),

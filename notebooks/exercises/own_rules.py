@@ -382,7 +382,8 @@ def grade_blocks(blocks: Callable) -> None:
         agree(inputs + ", at 1,", result, chain[n], (times is not None, f"that is the sine {times} "
               f"times; {n} are expected. Is the last block a full one?"), what="the value",
               tolerance=1e-9)
-        names = [eqn.primitive.name for eqn in mini.make_jaxpr(f)(1.0).eqns]
+        eqns = mini.make_jaxpr(f)(1.0).eqns
+        names = [eqn.primitive.name for eqn in eqns]
         agree(inputs, names.count("checkpoint"), calls, (not names.count("checkpoint"), "nothing "
               "is in a checkpoint"), (names.count("checkpoint") == 1, "there is one around all; "
               "each block needs its own"), (names.count("checkpoint") == n, "there is one around "
@@ -390,6 +391,10 @@ def grade_blocks(blocks: Callable) -> None:
         expect(len(names) == calls, f"for {inputs}, these operations of the program are expected: "
                f"{['checkpoint'] * calls}, and yours are {names}\nsomething stands outside "
                "all checkpoints")
+        sizes = [len(eqn.params["programs"][0].eqns) for eqn in eqns]
+        expected = [min(size, n - start) for start in range(0, n, size)]
+        expect(sizes == expected, f"for {inputs} the blocks have {expected} sines, and yours "
+               f"{sizes}: `size` in each, and the rest in the last")
 
 
 _BLOCKS = """
@@ -417,7 +422,13 @@ def _blocks_text(block: str = "checkpoint(g)", times: str = "min(size, n - start
 exercise(
     "blocks", chapter=CHAPTER, grade=grade_blocks, given="%mini begin 10",
     solution=_blocks_text(),
-    wrong=[(_blocks_text(block="g"), "nothing is in a checkpoint"),
+    wrong=[("def blocks(f, n, size):\n    count = -(-n // size)\n"
+            "    parts = [n // count + (k < n % count) for k in range(count)]\n    def g(x):\n"
+            "        for part in parts:\n            def block(x, part=part):\n"
+            "                for _ in range(part):\n                    x = f(x)\n"
+            "                return x\n            x = checkpoint(block)(x)\n        return x\n"
+            "    return g", "and the rest in the last"),
+           (_blocks_text(block="g"), "nothing is in a checkpoint"),
            (_blocks_text(times="size"), "that is the sine 9 times; 7 are expected"),
            (_blocks_text(answer="run(1.0)"), "a function is expected"),
            (_blocks_text(answer="checkpoint(run)"), "there is one around all"),

@@ -100,7 +100,7 @@ def tick(count, x):
 def grade_alternating(alternating: Callable) -> None:
     random = np.random.default_rng(0)
     generated = random.integers(-9, 10, (4, 3)).tolist()
-    for values in ([1, 2, 3, 4], [0, 1, 2, 3, 4], [5, 3], *generated):
+    for values in ([1, 2, 3, 4], [0, 1, 2, 3, 4], [5, 3], [7], *generated):
         v = np.array(values, np.float32)
         signs = np.where(np.arange(len(v)) % 2 == 0, 1.0, -1.0)
         result = numbers(jax.jit(lambda v: alternating(v))(v))
@@ -110,6 +110,8 @@ def grade_alternating(alternating: Callable) -> None:
                "is used in every step"),
               (near(result, -np.sum(v)), "every term was taken away: a sign that is taken in the "
                "body is taken once"),
+              (len(v) % 2 and near(result, np.sum((signs * v)[:-1])), "the last one of an odd "
+               "number of elements has no partner, and counts, too"),
               (near(result, -np.sum(signs * v)), "the first term is added, the second subtracted"),
               "add the elements at even places, and subtract those at odd ones")
     _stays_pure(alternating, jnp.arange(5.0))
@@ -503,6 +505,8 @@ def grade_activations(activations: Callable) -> None:
                    isinstance(result[1], tuple | list),
                    f"for {inputs} the answer is a pair, the output and a list of {count}, and "
                    f"yours is {shown(result)}\n" + (
+                       "the output comes first" if isinstance(result, tuple | list) and
+                       len(result) == 2 and isinstance(result[0], tuple | list) else
                        "a list: the layers need not be of one size" if isinstance(
                            result, tuple | list) and len(result) == 2 else "return both"))
             out, hidden = result

@@ -412,7 +412,7 @@ def grade_exp(exp: Any) -> None:
            and all(isinstance(part, list | tuple) for part in result),
            "for the primal 0.0 and the tangent 1.0 `jvp` gives ([1.0], [1.0]), and yours gives "
            f"{result!r}: two lists, the results and their tangents")
-    for x, t in ((0.5, 3.0), (-1.0, 0.5), (0.0, 0.0)):
+    for x, t in ((0.5, 3.0), (-1.0, 0.5), (0.0, 0.0), (0.25, -2.0)):
         inputs = f"mini.jvp(exp, ({x},), ({t},))"
         agree(inputs, mini.jvp(exp, (x,), (t,)), (np.exp(x), t * np.exp(x)),
               "the tangent of the argument is a factor of that of the result")

@@ -12,7 +12,8 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, trouble
+from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, trouble,
+                                     wanting)
 
 from .ways import of_dtype
 
@@ -48,7 +49,7 @@ def grade_how_many(how_many: Callable) -> None:
         return chance.choice([2.5, jnp.ones(3), jnp.ones((2, 2)), jnp.zeros(()), None, ()])
 
     trees = [{"w": 2 * jnp.ones((2, 3)), "b": [jnp.zeros(3), jnp.zeros(())]},
-             [None, jnp.ones(2)], (), (1.0, jnp.ones(2)),
+             [None, jnp.ones(2)], (), (1.0, jnp.ones(2)), (2 + 1j, True, jnp.ones(2)),
              {"w": jnp.zeros((0, 3)), "b": jnp.ones(2)}, *_nests(leaf)]
     for tree in trees:
         leaves = jax.tree.leaves(tree)
@@ -83,6 +84,8 @@ def how_many(tree):
     return sum(jnp.size(leaf) for leaf in jax.tree.leaves(tree))
 """,
     wrong=[
+        ("def how_many(tree):\n    return sum(1 if isinstance(x, (int, float)) else x.size\n"
+         "               for x in jax.tree.leaves(tree))", "a Python number is a leaf"),
         ("def how_many(tree):\n    return len(jax.tree.leaves(tree))", "number of leaves"),
         ("def how_many(tree):\n    return sum(getattr(leaf, 'size', 0) for leaf in "
          "jax.tree.leaves(tree))", "a leaf as well, and one number"),
@@ -455,6 +458,12 @@ def grade_filled(filled: Callable) -> None:
         kinds = [[type(x) for x in jax.tree.leaves(t)] for t in (expected, got)]
         expect(kinds[0] == kinds[1], f"for {inputs} the types of the leaves are {kinds[0]}, and "
                f"yours are {kinds[1]}: what is no None stays as it is")
+    with wanting("a tree with an array of 3 and a None", "the tree without the None", "an array of "
+                 "three is neither true nor false: ask `is None`"):
+        full = filled([jnp.ones(3), None], [jnp.zeros(3), jnp.zeros(2)])
+    shapes = [jnp.shape(x) for x in jax.tree.leaves(full)]
+    expect(shapes == [(3,), (2,)], "for a tree with an array of 3 and a None, and an array of 2 "
+           f"in its place, the shapes are [(3,), (2,)], and yours {shapes}")
 
 
 _FILLED = "def filled(tree, defaults):\n    return jax.tree.map({f}, tree, defaults{leaf})\n"
@@ -468,6 +477,9 @@ def filled(tree, defaults):
                         is_leaf=lambda x: x is None)
 """,
     wrong=[
+        ("def filled(tree, defaults):\n"
+         "    return jax.tree.map(lambda x, d: d if x is None else x, tree, defaults,\n"
+         "                        is_leaf=lambda x: not x)", "neither true nor false"),
         (_FILLED.format(f="lambda x, d: d if x is None else x", leaf=""), "node without children"),
         ("def filled(tree, defaults):\n    return jax.tree.map(lambda x: x, tree)",
          "a None is not a leaf"),

@@ -179,6 +179,9 @@ def grade_group_means(group_means: Callable) -> None:
     agree("the whole numbers [1, 2, 4] in the groups [0, 0, 1]",
           group_means(jnp.array([1, 2, 4]), jnp.array([0, 0, 1]), 2), [1.5, 4.0], "a mean of whole "
           "numbers need not be whole")
+    agree("the values [200, 100, 7], of uint8, in the groups [0, 0, 1]",
+          group_means(jnp.array([200, 100, 7], jnp.uint8), jnp.array([0, 0, 1]), 2), [150.0, 7.0],
+          "the sum of a group may be too large for the dtype of its values")
     agree("the values [0.5, 0.25, 2.5] in the groups [1, 0, 1]",
           group_means(jnp.array([0.5, 0.25, 2.5]), jnp.array([1, 0, 1]), 2), [0.25, 1.5], "the "
           "values need not be whole")
@@ -192,6 +195,9 @@ def group_means(values, groups, count):
     return zeros.at[groups].add(values) / zeros.at[groups].add(1.0)
 """,
     wrong=[
+        ("def group_means(values, groups, count):\n"
+         "    sums = jnp.zeros(count, values.dtype).at[groups].add(values)\n"
+         "    return sums / jnp.zeros(count).at[groups].add(1.0)", "too large for the dtype"),
         ("def group_means(values, groups, count):\n"
          "    return jnp.zeros(count).at[groups].set(values)", "overwrites"),
         ("def group_means(values, groups, count):\n"
@@ -233,6 +239,8 @@ def grade_sieve(sieve: Callable) -> None:
     expect(not out[4], message + "4 is still there, a multiple of 2: does the loop begin with 2, "
            "and go on with the array that the update returned?")
     expect(not out[0] and not out[1], message + "0 and 1 are not primes")
+    expect(np.flatnonzero(out).tolist() != PRIMES[:-1], message + "29 was struck out: a multiple "
+           "that is too large should be dropped, and not moved inside")
     expect(out[2], message + "2 is a prime, and is struck out: begin with its multiple 4")
     expect(np.flatnonzero(out).tolist() == PRIMES, message + "for each number from 2 on, strike "
            "out its multiples")
@@ -419,6 +427,8 @@ def grade_last_seen(last_seen: Callable) -> None:
                   (near(result, np.where(expected < 0, 0, expected + 1)) or
                    near(result, np.where(expected < 0, -1, expected + 1)), "the first place is 0"),
                   (np.shape(result) != (4,), "one number for each of the four items is expected"),
+                  (len(items) != 5 and bool((np.asarray(result) >= len(items)).any()),
+                   f"there are {len(items)} items here, and no place beyond the last"),
                   "the places of one item are all written to one element; the largest should stay",
                   tolerance=0)
     of_dtype(inputs, result, np.int32, "a place is a whole number, as an index must be")
