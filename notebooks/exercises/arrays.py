@@ -136,7 +136,7 @@ def grade_place_of(place_of: Callable) -> None:
     for text, expected in VALUES.items():
         result = place_of(eval(text, {"np": np, "jnp": jnp}))
         hint = ("to Python a boolean is an `int`, too" if "True" in text else
-                "64 bits are cut to size" if "64" in str(result) else
+                "64 bits are cut to size" if "64" in str(result) and expected[-1] != "*" else
                 "a NumPy number is made, and yet a subclass of Python's" if "float64" in text else
                 "arrays can be weak, too" if expected[-1] == "*" and "jnp" in text else
                 "a written number stands at a star" if expected[-1] == "*" else

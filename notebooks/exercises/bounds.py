@@ -101,7 +101,8 @@ def grade_votes(votes: Callable) -> None:
                "was moved inside"),
               (np.asarray(out).dtype == bool, "a boolean cannot count: of which dtype are the "
                "zeros that you begin with?"),
-              (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
+              (near(out, np.minimum(counted(valid), 1)), "each has one vote at "
+               "most: are they counted? `set` writes, and does not count"),
               "count those from 0 to 2")
     many = np.arange(1200) % 4
     agree("1200 ballots, of which 300 are for each of 0, 1, 2 and 3, and 3 candidates,",
@@ -346,6 +347,9 @@ def _grade_strict(strict: Callable) -> None:
     with instead_of(jax.errors.TracerBoolConversionError, "", f"for {inputs} the answer is 1, and "
                     "yours raises: `jit` cannot trace every f; call f as it is"):
         agree(inputs, strict(either)(x, 1), 1.0)
+    pair = strict(lambda x, i: (x[i], "name"))(x, 2)
+    expect(isinstance(pair, tuple) and pair[1] == "name", "for an f that returns a tuple, of x[2] "
+           f"and a name, the same is expected, and yours is {pair!r}")
 
 
 _STRICT = "def strict(f):\n    def checked(*args):\n{}\n    return checked"
@@ -360,6 +364,9 @@ def strict(f):
     return checked
 """,
     wrong=[
+        ("def strict(f):\n    def careful(*args):\n"
+         "        with jax.debug_out_of_bounds(True):\n            result = f(*args)\n"
+         "        return result + 0\n    return careful", "raised TypeError"),
         ("def strict(f):\n    def g(*args):\n        with jax.debug_out_of_bounds(True):\n"
          "            return jax.jit(f)(*args)\n    return g", "call f as it is"),
         ("def strict(f):\n    def g(*args, **options):\n"
@@ -454,6 +461,9 @@ def grade_pasted(pasted: Callable) -> None:
                    "patch with it"),
                   (near(out, _moved(image, patch, max(row, 0), max(column, 0))), "the corner was "
                    "moved inside, and the patch with it"),
+                  (near(out, large[10 + row - column:14 + row - column,
+                                   10 + column - row:15 + column - row]), "the row and the column "
+                   "are exchanged"),
                   ((row < 0 or column < 0) and np.count_nonzero(out) > np.count_nonzero(expected),
                    "what leaves on one side comes in on the other: a negative index counts from "
                    "the end"),

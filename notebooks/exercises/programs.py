@@ -317,7 +317,8 @@ def grade_depth(depth: Callable) -> None:
         agree(inputs, result, _depth(program),
               (text.startswith("2 x"), "what no output is made of does not count"),
               (text.endswith(", x)"), "of several outputs, the deepest counts"),
-              ("hal" in text, "all results of an equation are one deeper, not only the first"),
+              ("hal" in text, "all results of an equation are one deeper than the deepest of all "
+               "its operands, not only the first"),
               (text.startswith("(sin") and result == 4,
                "the sine and the cosine need not wait for each other"),
               "one more than the deepest of what it is made of", what="the depth")

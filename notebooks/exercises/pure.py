@@ -278,7 +278,7 @@ def grade_times_traced(times_traced: Callable) -> None:
               (near(result, len(inputs)), "these are the calls; a call that finds its program "
                "ready does not trace"),
               (near(result, 1) and len(shapes) > 1, "the compiled function should be called with "
-               "*each* argument"),
+               "*each* argument, and each time that its Python runs should count"),
               (before and near(result, before + len(set(kinds))), "your count goes on from one use "
                "of `times_traced` to the next: begin at zero"),
               (near(result, 0), "do you compile the function that notes, and not `f`?"),

@@ -454,7 +454,10 @@ def grade_steps_of(steps_of: Callable) -> None:
            f"yours are {lengths[1]} and {lengths[3]}")
     expect(not near(out, steps_of(random.key(7), 8)), message + "and so it is for random.key(7): "
            "another key should give another walk")
-    first = float(np.mean(jax.vmap(lambda key: steps_of(key, 1))(random.split(random.key(5), 60))))
+    firsts = jax.vmap(lambda key: steps_of(key, 1))(random.split(random.key(5), 400))
+    first, spread = float(np.mean(firsts[:60])), float(np.var(firsts))
+    expect(0.7 < spread < 1.4, f"of 400 keys the places after one step have the variance "
+           f"{spread:.1f}, and one normal step from 0 has 1: where does your walk begin?")
     expect(abs(first) < 0.6, f"of 60 keys the places after one step are on average {first:.1f}: a "
            "walk begins at 0, from where a step goes as often up as down")
     places = np.asarray(steps_of(random.key(8), 20_000), float)
@@ -477,6 +480,11 @@ def steps_of(key, count):
     return lax.scan(step, 0.0, random.split(key, count))[1]
 """,
     wrong=[
+        ("def steps_of(key, count):\n    def step(carry, _):\n        place, key = carry\n"
+         "        key, sub = random.split(key)\n        place = place + random.normal(sub)\n"
+         "        return (place, key), place\n    first, rest = random.split(key)\n"
+         "    start = random.normal(first), rest\n"
+         "    return lax.scan(step, start, None, length=count)[1]", "where does your walk begin"),
         ("def steps_of(key, count):\n    def step(place, key):\n"
          "        place = place + random.normal(key)\n        return place, place\n"
          "    return lax.scan(step, 1.0, random.split(key, count))[1]", "a walk begins at 0"),

@@ -135,7 +135,7 @@ def grade_stacked(stacked: Callable) -> None:
                    "they have, in place of a new one?")
             expect(mine.shape == theirs.shape, f"{result}: the new axis should be the first")
             expect(near(mine, theirs), f"for {inputs} a leaf is {theirs.tolist()}, and yours is "
-                   f"{mine.tolist()}: are the trees in their order?")
+                   f"{mine.tolist()}: are all trees in it, in their order?")
     counts = stacked([{"steps": jnp.array(k)} for k in (3, 5)])["steps"]
     of_dtype("two trees with a leaf of int32 each", counts, np.int32, "stack the leaves as they "
              "are")
@@ -528,6 +528,7 @@ def grade_nesting(nesting: Callable) -> None:
               (treedef.num_nodes > treedef.num_leaves and str(tree) in ("[1, [[]]]", "[2, {'a': "
                "[None]}]"), "in the part that is nested deepest there is no leaf"),
               (treedef.num_leaves == 0, "there is no leaf in it"),
+              (tree == 1.0 and got == 1, "a leaf alone has no container around it"),
               (got == treedef.num_nodes, "that is the number of nodes and leaves"),
               (got == expected + 1, "one too many: a leaf has no container around it"),
               (got == expected - 1, "one too few: each container counts, tuples and the "

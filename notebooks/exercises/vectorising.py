@@ -362,6 +362,8 @@ def grade_per_example(per_example: Callable) -> None:
                "another axis than the first"),
               (near(result, 2 * np.sum(np.asarray(w * xs), 1, keepdims=True) * np.asarray(w)),
                "the gradient with respect to w, the first argument"))
+    result = per_example(lambda w, x: jnp.sum(w * x))(jnp.ones(2), -jnp.ones((1, 2)))
+    agree("loss(w, x) = sum(w * x), w = [1, 1] and xs = [[-1, -1]]", result, [[-1.0, -1.0]])
     w, xs = (jnp.array(random.integers(-2, 3, s).astype(np.float32)) for s in ((2, 3), (4, 3)))
     gradients = per_example(lambda w, x: jnp.sum(w @ x))
     per_example(lambda w, x: jnp.sum(w))
@@ -376,7 +378,10 @@ exercise(
 def per_example(loss):
     return jax.vmap(jax.grad(loss), in_axes=(None, 0))
 """,
-    wrong=[("def per_example(loss):\n    return jax.grad(lambda w, xs: "
+    wrong=[("def per_example(loss):\n"
+            "    return jax.vmap(jax.grad(lambda w, x: jnp.abs(loss(w, x))), in_axes=(None, 0))",
+            "the answer is [[-1, -1]]"),
+           ("def per_example(loss):\n    return jax.grad(lambda w, xs: "
             "jnp.mean(jax.vmap(loss, (None, 0))(w, xs)))", "take the gradient first"),
            ("def per_example(loss):\n    return jax.grad(jax.vmap(loss, in_axes=(None, 0)))",
             "which of the two"),
