@@ -104,6 +104,8 @@ def grade_votes(votes: Callable) -> None:
               (near(out, np.minimum(counted(valid), 1)), "each has one vote at "
                "most: are they counted? `set` writes, and does not count"),
               "count those from 0 to 2")
+    agree("the ballots [4, 0, 4, 5] and 5 candidates", votes(jnp.array([4, 0, 4, 5]), 5),
+          [1, 0, 0, 0, 2], "there are not always 3 candidates")
     many = np.arange(1200) % 4
     agree("1200 ballots, of which 300 are for each of 0, 1, 2 and 3, and 3 candidates,",
           compiled(many), [300, 300, 300], "the counts have too small a dtype")
@@ -122,6 +124,10 @@ def votes(ballots, candidates):
     return counts.at[ballots].add(1, mode="drop", wrap_negative_indices=False)
 """,
     wrong=[
+        ("def votes(ballots, candidates):\n"
+         "    places = jnp.where(ballots < 0, candidates, ballots)\n"
+         "    return jnp.zeros(3, int).at[places].add(1, mode=\"drop\")",
+         "not always 3 candidates"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1)"), "what is -1"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, mode='clip', "
                        "wrap_negative_indices=False)"), "were moved inside"),
@@ -410,6 +416,9 @@ def grade_neighbours(neighbours: Callable) -> None:
                                                 "choose"),
               (near(out, left + x + right), "an element is no neighbour of its own"),
               "the sum of the one before and the one after; outside there are zeros")
+    agree("x = [nan, 1, 2, inf]", neighbours(jnp.array([np.nan, 1.0, 2.0, np.inf])),
+          [1.0, np.nan, np.inf, 2.0], "nan times 0 is nan, and so is infinity: make the zeros of "
+          "nothing")
     expect(quiet(neighbours, jnp.arange(4.0)), "for x = [0, 1, 2, 3] the sums are right; but the "
            "check finds an index for which no mode is given")
     dtype = getattr(neighbours(jnp.arange(4)), "dtype", None)
@@ -426,6 +435,9 @@ def neighbours(x):
     return x.at[i - 1].get(**options) + x.at[i + 1].get(**options)
 """,
     wrong=[
+        ("def neighbours(x):\n    before = jnp.concatenate([x[:1] * 0, x[:-1]])\n"
+         "    after = jnp.concatenate([x[1:], x[-1:] * 0])\n    return before + after",
+         "make the zeros of nothing"),
         ("def neighbours(x):\n    i = jnp.arange(x.size)\n    return x[jnp.maximum(i - 1, 0)] + "
          "x[i + 1]", "their own neighbours"),
         ("def neighbours(x):\n    return jnp.roll(x, 1) + jnp.roll(x, -1)", "counts from the end"),

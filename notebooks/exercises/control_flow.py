@@ -396,6 +396,7 @@ def grade_moving_mean(moving_mean: Callable) -> None:
                         "int32[], and comes out as float32[]: what should it be at the start?"):
             result = moving_mean(jnp.array(xs))
         agree(f"the integers {shown(xs)}", result, expected,
+              (near(result, xs), "those are the readings: what does a round give?"),
               (near(result, np.trunc(result)), "the means are cut to whole numbers: can the type "
                "of the carry hold them?"),
               (np.shape(result) == (), "that is the last mean; all of them are wanted"),

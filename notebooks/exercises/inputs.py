@@ -76,7 +76,9 @@ def grade_spread(spread: Callable) -> None:
             expected = np.std(readings)
             inputs = f"readings = {readings}" if len(readings) < 9 else "9000 zeros and 1000 ones"
             with wanting(inputs, expected):
-                out = spread(readings)
+                out = spread(given := list(readings))
+            expect(given == readings, f"for {inputs} the list is {given[:8]} after the call: "
+                   "leave it as it is")
             agree(inputs, out, expected,
                   (float(min(readings)) % 1 > 0, "the readings are not rounded: of which dtype is "
                    "your array?"),
@@ -111,6 +113,8 @@ def spread(readings):
     return float(deviation(jnp.array(readings)))
 """,
     wrong=[
+        ("def spread(readings):\n    readings.sort()\n"
+         "    return float(deviation(jnp.array(readings)))", "leave it as it is"),
         ("def spread(readings):\n    return float(deviation(readings))", "was given a list"),
         ("def spread(readings):\n    return deviation(jnp.array(readings))", "Python float"),
         ("def spread(readings):\n    return float(deviation(tuple(readings)))",

@@ -293,7 +293,7 @@ def grade_gentle(gentle: Any) -> None:
     _has_rule(gentle, jax.custom_vjp, "gentle.defvjp(fwd, bwd)")
     random = np.random.default_rng(3).uniform(0.5, 4, (4, 3)).round(2).tolist()
     for x, limit, ct in ((2.0, 1.0, 5.0), (2.0, 1.0, -5.0), (-3.0, 1.0, 0.5), (0.5, 4.0, 3.0),
-                         *random):
+                         (0.5, 4.0, -3.0), *random):
         inputs = f"x = {x}, limit = {limit}"
         agree(inputs, gentle(x, limit), x, "only the way back is cut off", what="the value")
         value, back = _backwards(gentle, inputs, x, limit)
@@ -305,7 +305,7 @@ def grade_gentle(gentle: Any) -> None:
               (near(result, ct), "a negative cotangent can be too long, too"),
               (near(result, max(-abs(x), min(ct, abs(x)))), "it is cut off at x: what has `fwd` "
                "saved?"),
-              what="the cotangent of x")
+              (ct < 0, "the range goes from -limit to limit"), what="the cotangent of x")
         agree(inputs, of_limit, 0.0, "the value does not depend on the limit",
               what="the cotangent of limit")
     ct = jnp.array([4.0, 0.5, -3.0])
@@ -334,7 +334,11 @@ def _gentle_text(fwd: str = "(x, limit)", bwd: str = "(jnp.clip(ct, -limit, limi
 
 exercise(
     "gentle", chapter=CHAPTER, grade=grade_gentle, solution=_gentle_text(),
-    wrong=[(_gentle_text(bwd="(jnp.clip(ct, -limit, limit),)"), "for each argument"),
+    wrong=[("@jax.custom_vjp\ndef gentle(x, limit):\n    return x\n"
+            "gentle.defvjp(lambda x, limit: (x, limit),\n"
+            "              lambda limit, ct: (jnp.clip(ct, -1, limit), None))",
+            "from -limit to limit"),
+           (_gentle_text(bwd="(jnp.clip(ct, -limit, limit),)"), "for each argument"),
            (_gentle_text(bwd="(jnp.minimum(ct, limit), None)"), "a negative cotangent"),
            (_gentle_text(fwd="(jnp.clip(x, -limit, limit), limit)"), "only the way back"),
            (_gentle_text(bwd="(ct, None)"), "it is not cut off"),

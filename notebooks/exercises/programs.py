@@ -215,6 +215,10 @@ def grade_swapped(swapped: Callable) -> None:
     with wanting(inputs, matrix.max(0), "the parameters, such as `axes`, stay with the equation"):
         result = mini.eval_jaxpr(swapped(program, "sum", largest), matrix)[0]
     agree(inputs, result, matrix.max(0))
+    over = mini.Primitive("over", impl=lambda x, y: [np.divide(x, y)])
+    new = swapped(mini.make_jaxpr(lambda x: mini.exp(x) - x)(1.0), "sub", over)
+    agree('swapped(program of exp(x) - x, "sub", over) at 2.0', mini.eval_jaxpr(new, 2.0)[0],
+          np.exp(2.0) / 2.0, "the inputs of an equation stay in their order")
     sinh = mini.Primitive("sinh", impl=lambda x: [np.sinh(x)])
     program = mini.make_jaxpr(lambda x: sinh(mini.sin(x)))(1.0)
     names = [eqn.primitive.name for eqn in swapped(program, "sin", cosine).eqns]
@@ -242,7 +246,11 @@ def _swapped_text(eqn: str = "eqn._replace(primitive=new) if eqn.primitive.name 
 
 exercise(
     "swapped", chapter=CHAPTER, grade=grade_swapped, given=_MINI, solution=_swapped_text(),
-    wrong=[(_swapped_text(result="eqns"), "a program is expected"),
+    wrong=[("def swapped(jaxpr, old, new):\n"
+            "    eqns = [e._replace(primitive=new, invars=e.invars[::-1]) if "
+            "e.primitive.name == old else e\n            for e in jaxpr.eqns]\n"
+            "    return mini.Jaxpr(jaxpr.invars, jaxpr.outvars, eqns)", "stay in their order"),
+           (_swapped_text(result="eqns"), "a program is expected"),
            (_swapped_text(result="mini.Jaxpr(jaxpr.invars, jaxpr.outvars[:1], eqns)"),
             "the number of outputs"),
            (_swapped_text("eqn._replace(primitive=new) if old in eqn.primitive.name else eqn"),

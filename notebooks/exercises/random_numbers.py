@@ -444,7 +444,7 @@ def grade_steps_of(steps_of: Callable) -> None:
            f"and {moves.max():.3g} long: another distribution")
     spread = np.var(np.diff(np.asarray(steps_of(random.key(6), 400))))
     expect(spread < 1.5, message + f"of 400 steps the variance should be about 1, and is "
-           f"{spread:.1f}: these are the steps, and the places are their sums")
+           f"{spread:.1f}: these are the steps, and not their sums, or the steps are too long")
     program = jax.make_jaxpr(lambda key: steps_of(key, 8))(random.key(6))
     names = sorted({eqn.primitive.name for eqn in program.eqns})
     expect("scan[" in str(program), f"for {inputs} the program should have a `scan`, and yours has "
@@ -543,6 +543,14 @@ def grade_weights(weights: Callable) -> None:
     every = np.concatenate([np.ravel(w) for w in out])
     expect((every < 0).any(), f"{message}, and no number is negative\nnormal numbers are expected: "
            "half of them are negative")
+    large = np.asarray(weights(random.key(3), [60, 60])[0])
+    far = float(np.mean(abs(large) > 2 * large.std()))
+    expect(0.03 < far < 0.06, "of 3600 normal numbers 4.6 % lie beyond two standard deviations, "
+           f"and of yours {100 * far:.1f} %: another distribution")
+    sizes = [4, 3, 2]
+    weights(random.key(3), sizes)
+    expect(sizes == [4, 3, 2], f"after a call the list of the sizes is {sizes}, and was [4, 3, 2]: "
+           "leave it as it is")
     again, other = weights(random.key(3), [4, 4, 4, 2]), weights(random.key(4), [4, 4, 4, 2])
     expect(near(out[0], again[0]), f"{message}, and asked again {shown(again[0][0])}\nthe same key "
            "should give the same weights")
@@ -558,6 +566,9 @@ def weights(key, sizes):
     return [random.normal(k, (m, n)) for k, m, n in zip(keys, sizes, sizes[1:])]
 """,
     wrong=[
+        ("def weights(key, sizes):\n"
+         "    return [random.uniform(random.fold_in(key, k), (m, n), minval=-2, maxval=2)\n"
+         "            for k, (m, n) in enumerate(zip(sizes, sizes[1:]))]", "another distribution"),
         ("def weights(key, sizes):\n"
          "    return [random.normal(key, (m, n)) for m, n in zip(sizes, sizes[1:])]",
          "each key may be used once"),

@@ -270,7 +270,7 @@ def grade_tally(tally: Callable) -> None:
         return lax.sort((x, 2.0 * x))[0]
     xs = jnp.arange(3.0)
     agree("a sort of two arrays together,", tally(pairs)(xs)[1], len(make_jaxpr(pairs)(xs).eqns),
-          "a primitive with two results is applied once", what="the count")
+          "a primitive with two arguments and two results is applied once", what="the count")
     agree("x + sin(2)", tally(lambda x: x + jnp.sin(2.0))(1.0)[1], 1, "only the sum depends on x; "
           "the sine does not", what="the count")
     agree("a function that gives sin(2), whatever x is,", tally(lambda x: aside)(1.0), (aside, 0),

@@ -123,6 +123,8 @@ def grade_stacked(stacked: Callable) -> None:
             raise Hint(f"{answer_text}; {trouble(error)}\n`tree_map(f, trees)` takes the list for "
                        "one tree, and gives f one array at a time: how does f get the arrays that "
                        "belong together?") from error
+        expect(len(trees) == count, f"for {inputs} the list has {len(trees)} after the call: its "
+               " trees are still wanted, so take none out")
         result = f"{answer_text}, and yours are {_shapes(out)}"
         if jax.tree.structure(out) != jax.tree.structure(form):
             expect(jax.tree.structure(out) != jax.tree.structure(trees), f"{result}: still one "
@@ -148,6 +150,8 @@ def stacked(trees):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 """,
     wrong=[
+        ("def stacked(trees):\n    first = trees.pop(0)\n"
+         "    return jax.tree.map(lambda *xs: jnp.stack(xs), first, *trees)", "so take none out"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
          "[jnp.atleast_1d(y) for y in x]), *trees)", "glued"),
         ("def stacked(trees):\n    return jax.tree.map(jnp.stack, trees)", "one array at a time"),

@@ -176,8 +176,9 @@ def grade_group_means(group_means: Callable) -> None:
                "lost"),
               (near(out, sums // sizes), "these are the means, rounded down"),
               "each sum should be divided by the number of values in its own group")
-    agree("the whole numbers [1, 2, 4] in the groups [0, 0, 1]",
-          group_means(jnp.array([1, 2, 4]), jnp.array([0, 0, 1]), 2), [1.5, 4.0], "a mean of whole "
+    result = group_means(jnp.array([1, 2, 4]), jnp.array([0, 0, 1]), 2)
+    agree("the whole numbers [1, 2, 4] in the groups [0, 0, 1]", result, [1.5, 4.0],
+          (np.shape(result) != (2,), "here `count` is 2, and not 3"), "a mean of whole "
           "numbers need not be whole")
     agree("the values [200, 100, 7], of uint8, in the groups [0, 0, 1]",
           group_means(jnp.array([200, 100, 7], jnp.uint8), jnp.array([0, 0, 1]), 2), [150.0, 7.0],
@@ -431,6 +432,8 @@ def grade_last_seen(last_seen: Callable) -> None:
                    f"there are {len(items)} items here, and no place beyond the last"),
                   "the places of one item are all written to one element; the largest should stay",
                   tolerance=0)
+    agree("items = [6, 0, 6] and count = 7", last_seen(jnp.array([6, 0, 6]), 7),
+          [1, -1, -1, -1, -1, -1, 2], "there may be any number of items", tolerance=0)
     of_dtype(inputs, result, np.int32, "a place is a whole number, as an index must be")
     program = jax.make_jaxpr(lambda items: last_seen(items, 4))(jnp.array([0, 1, 0]))
     expect(not _sets_many(program), "for items = [0, 1, 0] the answer is [2, 1, -1, -1], and so is "
@@ -453,6 +456,8 @@ def last_seen(items, count):
 exercise(
     "last_seen", chapter=CHAPTER, grade=grade_last_seen, solution=_LAST_SEEN,
     wrong=[
+        ("def last_seen(items, count):\n    places = jnp.arange(len(items))\n"
+         "    return jnp.full(5, -1).at[items].max(places)[:count]", "any number of items"),
         ("def last_seen(items, count):\n"
          "    back = items[::-1][None, :] == jnp.arange(count)[:, None]\n"
          "    return len(items) - 1 - jnp.argmax(back, axis=1)",

@@ -61,6 +61,10 @@ def grade_slowly(slowly: Callable) -> None:
     agree(f"f(x) = 2 x, in_axes=(0,) and the rows {shown(rows)}",
           slowly(lambda x: 2.0 * x, (0,))(rows), 2.0 * rows,
           "the results of f may be arrays, too: stack them along a new axis")
+    looped = slowly(lambda x: 2.0 * x, (0,))
+    looped(rows)
+    agree(f"f(x) = 2 x and the rows {shown(-rows)}, after a call with others,", looped(-rows),
+          -2.0 * rows, "each call calls f anew")
     counted = slowly(lambda x: x[0] + 1, (0,))(
         np.arange(6, dtype=np.int32).reshape(3, 2))
     of_dtype("f(x) = x[0] + 1 and rows of int32", counted, np.int32, "stack what f gives")
@@ -94,7 +98,14 @@ def slowly(f, in_axes):
         return jnp.stack(results)
     return looped
 """,
-    wrong=[("def slowly(f, in_axes):\n    return jax.vmap(f, in_axes)", "one call for each"),
+    wrong=[("def slowly(f, in_axes):\n    cache = {}\n    def loop(*args):\n"
+            "        n = [np.shape(a)[ax] for a, ax in zip(args, in_axes) if ax is not "
+            "None][0]\n        for k in range(n):\n            if k not in cache:\n"
+            "                cache[k] = f(*[a if ax is None else jnp.take(a, k, ax)\n"
+            "                               for a, ax in zip(args, in_axes)])\n"
+            "        return jnp.stack([cache[k] for k in range(n)])\n    return loop",
+            "each call calls f anew"),
+           ("def slowly(f, in_axes):\n    return jax.vmap(f, in_axes)", "one call for each"),
            (_slowly(stack="[{call} for i in range(size)]"), "stack the results"),
            (_slowly(stack="jnp.hstack([{call} for i in range(size)])"), "along a new axis"),
            (_slowly(one="np.take(x, i, axis or 0)"), "goes to each call as it is"),
@@ -200,6 +211,13 @@ def grade_all_pairs(all_pairs: Callable) -> None:
           np.asarray(points)[:, None] - np.asarray(centres), "f may give a vector, which lies "
           "along the last axis of the table: the rows and columns are the first two")
     program = jax.make_jaxpr(all_pairs(lambda x, y: x - 2 * y))(jnp.ones(12), jnp.ones(10))
+    xs, ys = jnp.ones((2, 3)), jnp.arange(8.0).reshape(4, 2)
+    with instead_of(Exception, "roadcast", "an x and a y may have different shapes, such as (3,) "
+                    "and (2,): let each `vmap` map over one of the two"):
+        table = all_pairs(lambda x, y: jnp.sum(x) * y)(xs, ys)
+    agree("f(x, y) = sum(x) * y, for 2 x of 3 ones and 4 y of 2 numbers", table,
+          np.broadcast_to(3 * np.asarray(ys), (2, 4, 2)))
+    xs, ys = jnp.arange(3.0), jnp.arange(2.0)
     table = all_pairs(jnp.add)
     all_pairs(jnp.subtract)
     agree("x + y, if another function got its table in between,", table(xs, ys), xs[:, None] + ys,
@@ -215,7 +233,12 @@ def all_pairs(f):
     of_one_x = jax.vmap(f, in_axes=(None, 0))
     return jax.vmap(of_one_x, in_axes=(0, None))
 """,
-    wrong=[("def all_pairs(f):\n    return jax.vmap(jax.vmap(f, (0, None)), (None, 0))",
+    wrong=[("def all_pairs(f):\n    def table(xs, ys):\n"
+            "        ys = jnp.broadcast_to(ys, (len(xs), *ys.shape))\n"
+            "        xs = jnp.broadcast_to(xs[:, None], ys.shape)\n"
+            "        return jax.vmap(jax.vmap(f))(xs, ys)\n    return table",
+            "may have different shapes"),
+           ("def all_pairs(f):\n    return jax.vmap(jax.vmap(f, (0, None)), (None, 0))",
             "which `vmap` is the outer one"),
            ("def all_pairs(f):\n    return jax.vmap(f)", "both lists at once"),
            ("def all_pairs(f):\n    return lambda xs, ys: jnp.stack("
