@@ -358,6 +358,8 @@ def grade_blended(blended: Callable) -> None:
 
 
     x, y = jnp.array([2048.0, -1000.0], "float16"), jnp.array([0.25, 0.125], "float16")
+    agree("x = 0 and y = 1, of float32, and t = 0.1", blended(jnp.float32(0), jnp.float32(1), 0.1),
+          0.1, "t has the digits of the dtype of x", tolerance=1e-6)
     for one, other, t in ((x, y, 1), (y, x, 0)):
         agree(f"x = {shown(one)} and y = {shown(other)}, of float16, and t = {t}",
               np.asarray(blended(one, other, t), float), np.asarray(y, float), "beside 2048 the "
@@ -370,6 +372,8 @@ exercise(
     "blended", chapter=CHAPTER, grade=grade_blended,
     solution=_BLENDED.format("    t = jnp.asarray(t, x.dtype)\n"),
     wrong=[
+        ("def blended(x, y, t):\n    t = jnp.asarray(t, jnp.float16)\n"
+         "    return (x * (1 - t) + y * t).astype(x.dtype)", "the digits of the dtype"),
         (_BLENDED.format(""), "only a Python number gives way"),
         (_BLENDED.format("    t = jnp.asarray(t)\n"), "only a Python number gives way"),
         (_BLENDED.format("    t = jnp.asarray(t, jnp.float16)\n    x = x.astype(t.dtype)\n"

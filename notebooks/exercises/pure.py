@@ -498,7 +498,10 @@ def grade_activations(activations: Callable) -> None:
             with instead_of(jax.errors.TracerArrayConversionError, "", f"for {inputs} the output "
                             f"is {shown(values[-1])}, and yours is an error: NumPy knows no "
                             "tracers; the list may hold them, since it is returned"):
-                result, leaked = _with_leaks(f, [jnp.asarray(w) for w in weights], jnp.asarray(x))
+                given = [jnp.asarray(w) for w in weights]
+                result, leaked = _with_leaks(f, given, jnp.asarray(x))
+            expect(len(given) == count, f"for {inputs} the list of weights has {len(given)} after "
+                   "the call: take none out")
             expect(not leaked, f"for {inputs} nothing should be left behind, and yours leaves a "
                    "tracer in a list outside: make the list in the function, and return it")
             expect(isinstance(result, tuple | list) and len(result) == 2 and
@@ -544,6 +547,9 @@ exercise(
     "activations", chapter=CHAPTER, grade=grade_activations,
     given="seen = []\n", solution=_ACTIVATIONS,
     wrong=[
+        ("def activations(weights, x):\n    outs = []\n    while weights:\n"
+         "        x = jnp.tanh(weights.pop(0) @ x)\n        outs.append(x)\n"
+         "    return x, outs", "take none out"),
         (_ACTIVATIONS.replace("    hidden = []\n", "").replace("hidden", "seen"),
          "leaves a tracer"),
         (_ACTIVATIONS.replace("hidden.append(x)", "hidden.append(x)\n        seen.append(x)"),

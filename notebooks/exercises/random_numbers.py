@@ -617,6 +617,10 @@ def grade_shuffled(shuffled: Callable) -> None:
     expect(means.min() > 3 and means.max() < 16, "for xs = [0, …, 19] and 60 keys the mean at each "
            f"place should be about 9.5, and yours go from {means.min():.1f} to {means.max():.1f}: "
            "an example may go to any place")
+    labels = jnp.array([3, 1, 2, 0, 5, 4])
+    x, y = shuffled(random.key(1), jnp.arange(6), labels)
+    agree("xs = [0, …, 5] and ys = [3, 1, 2, 0, 5, 4]", y, np.asarray(labels)[np.asarray(x)],
+          "labels need not be sorted", what="the array of ys")
     pictures = jnp.arange(12.0).reshape(6, 2)
     x, y = shuffled(random.key(1), pictures, jnp.arange(6))
     expect(jnp.asarray(y).dtype == jnp.int32, f"for xs of float32 and ys of int32 the new ys are "
@@ -634,6 +638,8 @@ def shuffled(key, xs, ys):
     return xs[order], ys[order]
 """,
     wrong=[
+        ("def shuffled(key, xs, ys):\n    order = random.permutation(key, len(xs))\n"
+         "    return xs[order], jnp.sort(ys)[order]", "need not be sorted"),
         ("def shuffled(key, xs, ys):\n"
          "    return random.permutation(key, xs), random.permutation(key, ys)",
          "each key may be used once"),

@@ -107,9 +107,9 @@ def grade_stacked(stacked: Callable) -> None:
 
     forms = [{"w": jnp.ones((2, 3)), "b": (jnp.ones(()),)}, *_nests(leaf, 4)]
     for form, count in zip(forms, (5, 2, 7, 1, 4), strict=True):
-        trees = [jax.tree.map(lambda x, i=i: float(i) * x, form) for i in range(count)]
+        trees = [jax.tree.map(lambda x, i=i: 3.0 * i % 7 * x, form) for i in range(count)]
         expected = jax.tree.map(
-            lambda x, n=count: jnp.stack([float(i) * x for i in range(n)]), form)
+            lambda x, n=count: jnp.stack([3.0 * i % 7 * x for i in range(n)]), form)
         inputs = f"{count} trees of the shapes {_shapes(form)}"
         answer_text = f"for {inputs} the shapes of the answer are {_shapes(expected)}"
         try:
@@ -150,6 +150,9 @@ def stacked(trees):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 """,
     wrong=[
+        ("def stacked(trees):\n    size = lambda x: float(jnp.sum(x))\n"
+         "    return jax.tree.map(lambda *xs: jnp.stack(sorted(xs, key=size)), *trees)",
+         "in their order"),
         ("def stacked(trees):\n    first = trees.pop(0)\n"
          "    return jax.tree.map(lambda *xs: jnp.stack(xs), first, *trees)", "so take none out"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
