@@ -455,9 +455,9 @@ def grade_steps_of(steps_of: Callable) -> None:
     expect(not near(out, steps_of(random.key(7), 8)), message + "and so it is for random.key(7): "
            "another key should give another walk")
     firsts = jax.vmap(lambda key: steps_of(key, 1))(random.split(random.key(5), 400))
-    first, spread = float(np.mean(firsts[:60])), float(np.var(firsts))
-    expect(0.7 < spread < 1.4, f"of 400 keys the places after one step have the variance "
-           f"{spread:.1f}, and one normal step from 0 has 1: where does your walk begin?")
+    first, varied = float(np.mean(firsts[:60])), float(np.var(firsts))
+    expect(0.7 < varied < 1.4, "of 400 keys the places after one step have the variance "
+           f"{varied:.1f}, and one normal step from 0 has 1: where does your walk begin?")
     expect(abs(first) < 0.6, f"of 60 keys the places after one step are on average {first:.1f}: a "
            "walk begins at 0, from where a step goes as often up as down")
     places = np.asarray(steps_of(random.key(8), 20_000), float)
