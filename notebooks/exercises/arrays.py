@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near
+
+from .ways import without
 
 CHAPTER = "01_arrays_dtypes_and_weak_types"
 EXPRESSIONS = ("x + 1", "x + jnp.arange(2)", "x + np.float64(1)", "jnp.int8(1) + jnp.uint8(1)",
@@ -27,12 +30,13 @@ def _agrees(call: str, result: Any, expected: Any, hint: str = "") -> None:
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3,), (2, 3), (), (4, 0), (2, 3, 5), (10**9, 10**8))
 SIZES = {"float32": 4, "int8": 1, "bfloat16": 2, "bool": 1, "float64": 4, "int64": 4, "uint16": 2,
-         "complex128": 8}
+         "complex128": 8, "complex64": 8, "uint64": 4}
 
 
 def grade_bytes_of(bytes_of: Callable) -> None:
     for dtype, shape in itertools.product(SIZES, SHAPES):
         hint = ("an array without axes has one element" if shape == () else
+                "its elements are pairs of float32, and stay so" if dtype == "complex64" else
                 "the array is cut to size first" if "64" in dtype or "128" in dtype else "")
         count = int(np.prod(shape, dtype=int))
         result = bytes_of(shape, dtype)
@@ -49,6 +53,9 @@ def bytes_of(shape, dtype):
     return int(np.prod(shape)) * dtypes.canonicalize_dtype(dtype).itemsize
 """,
     wrong=[
+        ("import math\ndef bytes_of(shape, dtype):\n    size = np.dtype(dtype).itemsize\n"
+         "    return math.prod(shape) * (size // 2 if size >= 8 else size)",
+         "pairs of float32"),
         (_BYTES.format("int(np.prod(shape)) * np.dtype(dtype).itemsize"), "cut to size"),
         (_BYTES.format("sum(shape) * dtypes.canonicalize_dtype(dtype).itemsize"), "(2, 3)"),
         (_BYTES.format("int(np.prod(shape))"), "is 12, and yours gives 3"),
@@ -77,6 +84,11 @@ def grade_first_half(first_half: Callable) -> None:
             hint = ": the first half of the bits must stay where it was"
         expect(result[0] == expected,
                f"for [{x}] the answer is [{expected}], and yours is [{result[0]}]{hint}")
+    for shape in ((2, 3), (), (0,)):
+        given = f"an array of the shape {shape}"
+        x = random.normal(size=shape).astype(np.float32)
+        expected = (np.asarray(x).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+        agree(given, first_half(jnp.asarray(x)), expected, "the same array, so in the same shape")
 
 
 _FIRST_HALF = """
@@ -102,6 +114,8 @@ exercise(
                             back=_CAST_BACK.format("bits >> 16 << 16")), "stay where it was"),
         (_FIRST_HALF.format(bits=_CAST_BITS, back=_CAST_BACK.format("bits & 0xFFFF")),
          "stay where it was"),
+        ("def first_half(x):\n    bits = np.frombuffer(np.asarray(x).tobytes(), np.uint32)\n"
+         "    return jnp.asarray((bits >> 16 << 16).view(np.float32))", "in the same shape"),
     ],
     hints=["read the four bytes as a `uint32`, and the result as a `float32` again",
            "shifting to the right drops bits, and shifting to the left fills in zeros"])
@@ -122,7 +136,7 @@ def grade_place_of(place_of: Callable) -> None:
     for text, expected in VALUES.items():
         result = place_of(eval(text, {"np": np, "jnp": jnp}))
         hint = ("to Python a boolean is an `int`, too" if "True" in text else
-                "64 bits are cut to size" if "64" in str(result) else
+                "64 bits are cut to size" if "64" in str(result) and expected[-1] != "*" else
                 "a NumPy number is made, and yet a subclass of Python's" if "float64" in text else
                 "arrays can be weak, too" if expected[-1] == "*" and "jnp" in text else
                 "a written number stands at a star" if expected[-1] == "*" else
@@ -230,7 +244,8 @@ def _generated(count: int = 30) -> list[dict[str, list[str]]]:
 
 
 def grade_meet(meet: Callable) -> None:
-    result = meet("M", "M", SHIRTS)
+    shirts = copy.deepcopy(SHIRTS)
+    result = meet("M", "M", shirts)
     expect(not isinstance(result, set | frozenset | list | tuple),
            f"one place is expected, and `meet('M', 'M', shirts)` gives {result}")
     for a, b, expected, hint in (
@@ -239,13 +254,16 @@ def grade_meet(meet: Callable) -> None:
             ("L", "S", "L", "L is above S, whichever comes first"),
             ("L", "M-long", "L-long", "neither is above the other"),
             ("S", "M", "M", "the lowest place is expected")):
-        _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, SHIRTS), expected, hint)
-    for steps in (DETOUR, SHORT_CUT, FAR, *_generated()):
+        _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, copy.deepcopy(SHIRTS)), expected, hint)
+    for steps in (SHIRTS, DETOUR, SHORT_CUT, FAR, *_generated()):
         for a, b in itertools.product(steps, steps):
             lowest = _lowest(a, b, steps)
             if lowest is not None:
-                _agrees(f"meet({a!r}, {b!r}, {steps})", meet(a, b, steps), lowest,
+                given = copy.deepcopy(steps)
+                _agrees(f"meet({a!r}, {b!r}, {steps})", meet(a, b, given), lowest,
                         "right for shirts, but not for all")
+                expect(given == steps, f"after meet({a!r}, {b!r}, steps) the map is {given}, and "
+                       f"was {steps}: leave it as it is, its lists as well")
 
 
 exercise(
@@ -258,6 +276,12 @@ def meet(a, b, steps):
     return next(name for name in common if common <= above(name))
 """,
     wrong=[
+        ("def meet(a, b, steps):\n    def above(x):\n        found = steps[x]\n"
+         "        if x not in found:\n            found.insert(0, x)\n"
+         "        for y in found[1:]:\n            found.extend(\n"
+         "                z for z in above(y) if z not in found)\n        return found\n"
+         "    common = [c for c in above(a) if c in above(b)]\n"
+         "    return max(common, key=lambda c: len(above(c)))", "leave it as it is"),
         ("def meet(a, b, steps):\n    while a != b:\n        b = steps[b][0]\n    return a",
          "raised IndexError"),
         ("def meet(a, b, steps):\n    def above(n):\n"
@@ -357,6 +381,10 @@ def grade_total(total: Callable) -> None:
         for name in sorted(names & {"reduce_sum", "cumsum", "dot_general", "jit"}):
             expect(False, f"the sums are right, but a `{name}` makes them: add one element after "
                    "the other, in a Python loop")
+    for module in (jnp, np):
+        with without(module, "sum", why="the sums are right, but add one element after the other, "
+                     "in a Python loop"):
+            total(jnp.ones(8, jnp.bfloat16))
 
 
 exercise(
@@ -381,6 +409,8 @@ def total(xs):
         ("def total(xs):\n    s = jnp.float16(0)\n    for x in xs:\n"
          "        s = s + x.astype(jnp.float16)\n    return s.astype(jnp.bfloat16)",
          "for three numbers of 30000"),
+        ("def total(xs):\n    return jnp.bfloat16(float(jnp.sum(xs.astype(jnp.float32))))",
+         "in a Python loop"),
         ("def total(xs):\n    return xs.astype('float32').sum().astype('bfloat16')",
          "one element after the other"),
         ("def total(xs):\n    return jnp.sum(xs)", "one element after the other"),

@@ -10,8 +10,8 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config, lax
-from minijax.notebook.checks import (agree, chosen, exercise, expect, near, numbers, shown,
-                                     wanting)
+from minijax.notebook.checks import (agree, chosen, exercise, expect, instead_of, near, numbers,
+                                     shown, wanting)
 
 from .ways import without
 
@@ -101,8 +101,11 @@ def grade_votes(votes: Callable) -> None:
                "was moved inside"),
               (np.asarray(out).dtype == bool, "a boolean cannot count: of which dtype are the "
                "zeros that you begin with?"),
-              (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
+              (near(out, np.minimum(counted(valid), 1)), "each has one vote at "
+               "most: are they counted? `set` writes, and does not count"),
               "count those from 0 to 2")
+    agree("the ballots [4, 0, 4, 5] and 5 candidates", votes(jnp.array([4, 0, 4, 5]), 5),
+          [1, 0, 0, 0, 2], "there are not always 3 candidates")
     many = np.arange(1200) % 4
     agree("1200 ballots, of which 300 are for each of 0, 1, 2 and 3, and 3 candidates,",
           compiled(many), [300, 300, 300], "the counts have too small a dtype")
@@ -121,6 +124,10 @@ def votes(ballots, candidates):
     return counts.at[ballots].add(1, mode="drop", wrap_negative_indices=False)
 """,
     wrong=[
+        ("def votes(ballots, candidates):\n"
+         "    places = jnp.where(ballots < 0, candidates, ballots)\n"
+         "    return jnp.zeros(3, int).at[places].add(1, mode=\"drop\")",
+         "not always 3 candidates"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1)"), "what is -1"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, mode='clip', "
                        "wrap_negative_indices=False)"), "were moved inside"),
@@ -331,6 +338,25 @@ def _grade_strict(strict: Callable) -> None:
                        f"{shown(out)}\nthe switch must be on while f runs, not while it is "
                        "wrapped, and the finding must be raised")
 
+    def logarithm(x: Any, i: Any) -> Any:
+        return jnp.log(x[i] - 5.0)
+
+    inputs = "f = log(x[i] - 5) with x = [0, 1, 2, 3] and i = 1"
+    with instead_of(Exception, "nan", f"for {inputs} the answer is nan, and yours raises: only an "
+                    "index outside should, so turn on one check, not all of them"):
+        agree(inputs, strict(logarithm)(x, 1), np.nan)
+
+    def either(x: Any, i: Any) -> Any:
+        return x[i] if x[0] == 0 else x[0]
+
+    inputs = "f = (x[i] if x[0] == 0 else x[0]) with x = [0, 1, 2, 3] and i = 1"
+    with instead_of(jax.errors.TracerBoolConversionError, "", f"for {inputs} the answer is 1, and "
+                    "yours raises: `jit` cannot trace every f; call f as it is"):
+        agree(inputs, strict(either)(x, 1), 1.0)
+    pair = strict(lambda x, i: (x[i], "name"))(x, 2)
+    expect(isinstance(pair, tuple) and pair[1] == "name", "for an f that returns a tuple, of x[2] "
+           f"and a name, the same is expected, and yours is {pair!r}")
+
 
 _STRICT = "def strict(f):\n    def checked(*args):\n{}\n    return checked"
 
@@ -344,6 +370,14 @@ def strict(f):
     return checked
 """,
     wrong=[
+        ("def strict(f):\n    def careful(*args):\n"
+         "        with jax.debug_out_of_bounds(True):\n            result = f(*args)\n"
+         "        return result + 0\n    return careful", "raised TypeError"),
+        ("def strict(f):\n    def g(*args):\n        with jax.debug_out_of_bounds(True):\n"
+         "            return jax.jit(f)(*args)\n    return g", "call f as it is"),
+        ("def strict(f):\n    def g(*args, **options):\n"
+         "        with jax.checking_sharp_bits():\n            return f(*args, **options)\n"
+         "    return g", "not all of them"),
         ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n        return f",
          "not while it is wrapped"),
         ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n        return jax.jit(f)",
@@ -382,6 +416,9 @@ def grade_neighbours(neighbours: Callable) -> None:
                                                 "choose"),
               (near(out, left + x + right), "an element is no neighbour of its own"),
               "the sum of the one before and the one after; outside there are zeros")
+    agree("x = [nan, 1, 2, inf]", neighbours(jnp.array([np.nan, 1.0, 2.0, np.inf])),
+          [1.0, np.nan, np.inf, 2.0], "nan times 0 is nan, and so is infinity: make the zeros of "
+          "nothing")
     expect(quiet(neighbours, jnp.arange(4.0)), "for x = [0, 1, 2, 3] the sums are right; but the "
            "check finds an index for which no mode is given")
     dtype = getattr(neighbours(jnp.arange(4)), "dtype", None)
@@ -398,6 +435,9 @@ def neighbours(x):
     return x.at[i - 1].get(**options) + x.at[i + 1].get(**options)
 """,
     wrong=[
+        ("def neighbours(x):\n    before = jnp.concatenate([x[:1] * 0, x[:-1]])\n"
+         "    after = jnp.concatenate([x[1:], x[-1:] * 0])\n    return before + after",
+         "make the zeros of nothing"),
         ("def neighbours(x):\n    i = jnp.arange(x.size)\n    return x[jnp.maximum(i - 1, 0)] + "
          "x[i + 1]", "their own neighbours"),
         ("def neighbours(x):\n    return jnp.roll(x, 1) + jnp.roll(x, -1)", "counts from the end"),
@@ -433,6 +473,9 @@ def grade_pasted(pasted: Callable) -> None:
                    "patch with it"),
                   (near(out, _moved(image, patch, max(row, 0), max(column, 0))), "the corner was "
                    "moved inside, and the patch with it"),
+                  (np.any(out) and near(out, large[10 + row - column:14 + row - column,
+                                   10 + column - row:15 + column - row]), "the row and the column "
+                   "are exchanged"),
                   ((row < 0 or column < 0) and np.count_nonzero(out) > np.count_nonzero(expected),
                    "what leaves on one side comes in on the other: a negative index counts from "
                    "the end"),
@@ -444,6 +487,9 @@ def grade_pasted(pasted: Callable) -> None:
     agree("an image of nines, row = 1 and column = 0", compiled(nines, patch, 1, 0),
           [[9, 9, 9], [1, 2, 3], [4, 5, 6]], "the patch takes the place of what was there",
           what="the image")
+    agree("an image of nines, a patch of zeros, row = 1 and column = 0",
+          compiled(nines, 0 * patch, 1, 0), [[9, 9, 9], [0, 0, 0], [0, 0, 0]], "a zero in the "
+          "patch is an element like any other", what="the image")
     expect(quiet(pasted, jnp.asarray(image), jnp.asarray(patch), 3, 4), "for row = 3 and column = "
            "4 the image is right; but the check finds an index for which no mode is given")
 
@@ -463,6 +509,12 @@ exercise(
     "pasted", chapter=CHAPTER, grade=grade_pasted,
     solution=_PASTED.format(', mode="drop", wrap_negative_indices=False'),
     wrong=[
+        ("def pasted(image, patch, row, column):\n"
+         "    rows = row + jnp.arange(patch.shape[0])[:, None]\n"
+         "    columns = column + jnp.arange(patch.shape[1])\n"
+         "    canvas = jnp.zeros_like(image).at[rows, columns].set(\n"
+         "        patch, mode=\"drop\", wrap_negative_indices=False)\n"
+         "    return jnp.where(canvas != 0, canvas, image)", "an element like any other"),
         ("def pasted(image, patch, row, column):\n"
          "    return lax.dynamic_update_slice(image, patch, (row, column))", "with it"),
         (_PASTED.format(""), "comes in on the other"),

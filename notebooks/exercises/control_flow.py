@@ -12,7 +12,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
-from .ways import unchanged, without
+from .ways import ending_within, unchanged, without
 
 CHAPTER = "09_control_flow"
 
@@ -83,7 +83,9 @@ exercise("rounds", chapter=CHAPTER, grade=grade_rounds, solution="(7, 21)",
 def grade_divisor(divisor: Callable) -> None:
     pairs = [(a, b) for a in range(9) for b in range(9)] + [(84, 36), (1071, 462), (46368, 28657)]
     for a, b in pairs[:12] + pairs[-3:]:
-        result = divisor(a, b)
+        with ending_within(5.0, f"for {a} and {b} the answer is {math.gcd(a, b)}, and yours does "
+                           "not end: which pair follows, and when is its second number 0?"):
+            result = divisor(a, b)
         expect(not isinstance(result, tuple), f"for {a} and {b} one number is expected, and yours "
                f"is {result}: that is the whole carry")
         agree(f"{a} and {b}", result, math.gcd(a, b),
@@ -180,8 +182,10 @@ def grade_fibonacci(fibonacci: Callable) -> None:
     numbers = [1, 1]
     while len(numbers) < 46:
         numbers.append(numbers[-1] + numbers[-2])
-    for n in (6, 1, 2, 3, 12, 46):
-        result = fibonacci(n)
+    for n in (6, 1, 2, 3, 12, 46, 0):
+        with instead_of(ValueError, "negative dimensions", f"for n = {n} there are {n} numbers, "
+                        "and yours raises: how many rounds are there?"):
+            result = fibonacci(n)
         expect(np.shape(result) == (n,), f"for n = {n} the shape is ({n},), and yours is "
                f"{np.shape(result)}: each round gives one number as its row")
         agree(f"n = {n}", result, numbers[:n],
@@ -214,7 +218,10 @@ def _fibonacci_text(pair: str = "(b, a + b)", row: str = "a", init: str = "(1, 1
 
 exercise(
     "fibonacci", chapter=CHAPTER, grade=grade_fibonacci, solution=_fibonacci_text(),
-    wrong=[(_fibonacci_text(row="b"), "is missing"), (_fibonacci_text(init="(0, 1)"), "which pair"),
+    wrong=[("def fibonacci(n):\n    step = lambda p, _: ((p[1], p[0] + p[1]), p[1])\n"
+            "    rest = lax.scan(step, (1, 1), None, length=n - 1)[1]\n"
+            "    return jnp.concatenate([jnp.array([1]), rest])", "how many rounds are there"),
+           (_fibonacci_text(row="b"), "is missing"), (_fibonacci_text(init="(0, 1)"), "which pair"),
            (_fibonacci_text(pair="(b, b + b)"), "of the old one"),
            (_fibonacci_text(init="(1.0, 1.0)"), "and not with 1.0"),
            (_fibonacci_text(row="(a, b)"), "as its row"),
@@ -389,6 +396,7 @@ def grade_moving_mean(moving_mean: Callable) -> None:
                         "int32[], and comes out as float32[]: what should it be at the start?"):
             result = moving_mean(jnp.array(xs))
         agree(f"the integers {shown(xs)}", result, expected,
+              (near(result, xs), "those are the readings: what does a round give?"),
               (near(result, np.trunc(result)), "the means are cut to whole numbers: can the type "
                "of the carry hold them?"),
               (np.shape(result) == (), "that is the last mean; all of them are wanted"),
@@ -400,6 +408,13 @@ def grade_moving_mean(moving_mean: Callable) -> None:
                "mean is right; each further one is three quarters of the old mean and a quarter of "
                "the reading"),
               "the first mean starts from the first reading", tolerance=1e-3)
+    for dtype in ("int8", "uint8", "float32"):
+        xs = np.array([3, 5, 4], dtype)
+        with instead_of(TypeError, "carry", f"for {shown(xs)} of {dtype} the carry goes in with "
+                        "one type, and comes out with another: there are other integers than "
+                        "int32"):
+            result = moving_mean(jnp.array(xs))
+        agree(f"{shown(xs)} of {dtype}", result, [3, 3.5, 3.625], tolerance=1e-3)
     _uses("scan", moving_mean, jnp.arange(4))
 
 
@@ -419,7 +434,11 @@ def _moving_mean_text(init: str = "xs[0].astype(float)",
 
 exercise(
     "moving_mean", chapter=CHAPTER, grade=grade_moving_mean, solution=_moving_mean_text(),
-    wrong=[(_moving_mean_text("xs[0]"), "at the start"),
+    wrong=[("def moving_mean(xs):\n    if xs.dtype == jnp.int32:\n"
+            "        xs = xs.astype(float)\n    def round(mean, x):\n"
+            "        mean = 0.75 * mean + 0.25 * x\n        return mean, mean\n"
+            "    return lax.scan(round, xs[0], xs)[1]", "other integers than"),
+           (_moving_mean_text("xs[0]"), "at the start"),
            (_moving_mean_text("xs[0]", "(0.75 * mean + 0.25 * x).astype(int)"), "cut to whole"),
            (_moving_mean_text("0.0"), "from the first reading"),
            (_moving_mean_text("1.0 * xs[0]", "0.5 * mean + 0.5 * x"), "three quarters"),

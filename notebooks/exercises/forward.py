@@ -210,6 +210,8 @@ def grade_newton(newton: Callable) -> None:
     _agrees(newton(lambda x: 1e-12 * f(x), 1.0, 2), 17 / 12, "(x² - 2) / 10¹², which is small "
             "everywhere, from 1 in 2 steps")
     _agrees(newton(f, -1.0, 1), -1.5, "x² - 2 from -1 in 1 steps")
+    _agrees(newton(lambda x: x**3 - 2.0 * x + 2.0, 0.0, 3), 1.0, "x³ - 2 x + 2, where Newton's "
+            "steps go to and fro, from 0 in 3 steps")
     for a, x in np.random.default_rng(2).uniform(1, 3, (5, 2)).round(2).tolist():
         expected = x
         for steps in range(1, 4):
@@ -231,6 +233,10 @@ def newton(f, x, steps):
     return x
 """,
     wrong=[
+        ("def newton(f, x, steps):\n    before = None\n    for _ in range(steps):\n"
+         "        y, slope = jax.jvp(f, (x,), (1.0,))\n"
+         "        if before is not None and abs(y) > before:\n            break\n"
+         "        before, x = abs(y), x - y / slope\n    return x", "go to and fro"),
         ("def newton(f, x, steps):\n    for _ in range(steps):\n"
          "        v, s = jax.jvp(f, (x,), (1.0,))\n        x = x + v / s\n    return x",
          "its sign"),

@@ -76,7 +76,9 @@ def grade_spread(spread: Callable) -> None:
             expected = np.std(readings)
             inputs = f"readings = {readings}" if len(readings) < 9 else "9000 zeros and 1000 ones"
             with wanting(inputs, expected):
-                out = spread(readings)
+                out = spread(given := list(readings))
+            expect(given == readings, f"for {inputs} the list is {given[:8]} after the call: "
+                   "leave it as it is")
             agree(inputs, out, expected,
                   (float(min(readings)) % 1 > 0, "the readings are not rounded: of which dtype is "
                    "your array?"),
@@ -111,6 +113,8 @@ def spread(readings):
     return float(deviation(jnp.array(readings)))
 """,
     wrong=[
+        ("def spread(readings):\n    readings.sort()\n"
+         "    return float(deviation(jnp.array(readings)))", "leave it as it is"),
         ("def spread(readings):\n    return float(deviation(readings))", "was given a list"),
         ("def spread(readings):\n    return deviation(jnp.array(readings))", "Python float"),
         ("def spread(readings):\n    return float(deviation(tuple(readings)))",
@@ -353,12 +357,23 @@ def grade_blended(blended: Callable) -> None:
                           if dtype == "float16" else "take the dtype of x, whatever it is"))
 
 
+    x, y = jnp.array([2048.0, -1000.0], "float16"), jnp.array([0.25, 0.125], "float16")
+    agree("x = 0 and y = 1, of float32, and t = 0.1", blended(jnp.float32(0), jnp.float32(1), 0.1),
+          0.1, "t has the digits of the dtype of x", tolerance=1e-6)
+    for one, other, t in ((x, y, 1), (y, x, 0)):
+        agree(f"x = {shown(one)} and y = {shown(other)}, of float16, and t = {t}",
+              np.asarray(blended(one, other, t), float), np.asarray(y, float), "beside 2048 the "
+              "digits of 0.25 get lost: y - x is rounded, so multiply each by its own weight")
+
+
 _BLENDED = "def blended(x, y, t):\n{}    return x * (1 - t) + y * t"
 
 exercise(
     "blended", chapter=CHAPTER, grade=grade_blended,
     solution=_BLENDED.format("    t = jnp.asarray(t, x.dtype)\n"),
     wrong=[
+        ("def blended(x, y, t):\n    t = jnp.asarray(t, jnp.float16)\n"
+         "    return (x * (1 - t) + y * t).astype(x.dtype)", "the digits of the dtype"),
         (_BLENDED.format(""), "only a Python number gives way"),
         (_BLENDED.format("    t = jnp.asarray(t)\n"), "only a Python number gives way"),
         (_BLENDED.format("    t = jnp.asarray(t, jnp.float16)\n    x = x.astype(t.dtype)\n"
@@ -370,6 +385,8 @@ exercise(
         (_BLENDED.format("    t = t.astype(x.dtype)\n"), "no methods of arrays"),
         ("def blended(x, y, t):\n    t = jnp.asarray(t, x.dtype)\n    return x * t + y * (1 - t)",
          "y where t is 1"),
+        ("def blended(x, y, t):\n    return x + (y - x) * jnp.asarray(t, x.dtype)",
+         "multiply each by its own weight"),
     ],
     hints=["`jnp.asarray` takes a dtype, too"])
 
@@ -604,7 +621,7 @@ def grade_bill(bill: Callable) -> None:
         " under grad": jax.grad(bill, 1)}
     for way, mine in ways.items():
         for _ in range(3):
-            amounts = random.integers(0, 6, 3).astype(np.float32) + 0.5
+            amounts = random.integers(-2, 6, 3).astype(np.float32) + 0.5
             i = random.integers(1, 4, 3) if way == " under vmap" else int(random.integers(1, 4))
             inputs = f"i = {shown(i)} and amounts = {shown(amounts)}{way}"
             what, expected = "the answer", np.sum(np.maximum(amounts, 1)) * prices[i]
@@ -633,6 +650,9 @@ def bill(i, amounts):
     return jnp.sum(jnp.maximum(amounts, 1.0)) * jnp.array(prices)[i]
 """,
     wrong=[
+        ("def bill(i, amounts):\n    table = jnp.array(prices)\n"
+         "    return jnp.sum(jnp.maximum(amounts, 1.0), where=amounts > 0) * table[i]",
+         "the sum of what is billed"),
         (_BILL.format("np.sum(np.maximum(amounts, 1.0)) * prices[i]"),
          "its functions and arrays have to go"),
         (_BILL.format("jnp.sum(jnp.maximum(amounts, 1.0)) * prices[i]"),

@@ -151,6 +151,8 @@ def grade_sqrt(sqrt: Any) -> None:
         agree(f"sqrt(-x) and x = {shown(-x)}", mini.jit(lambda x: sqrt(-x))(-x), np.sqrt(x), "in a "
               "larger text `-x ** 0.5` is -(x ** 0.5): an operand may need parentheses",
               what="the compiled root")
+    agree("x = -4", mini.jit(sqrt)(np.array([-4.0])), [np.nan], "a negative number has no root",
+          what="the compiled root")
     with instead_of(TypeError, "ufunc", "the slope may be differentiated again, and then its "
                     "arguments are tracers, which NumPy does not take: use y, or operations of "
                     "`mini`"):
@@ -167,7 +169,9 @@ def _sqrt_text(impl: str = "np.sqrt", slope: str = "t / (2.0 * y)",
 
 exercise(
     "sqrt", chapter=CHAPTER, grade=grade_sqrt, given="%mini begin 08", solution=_sqrt_text(),
-    wrong=[(_sqrt_text(slope="t / (2.0 * x)"), "the gradient of the sum"),
+    wrong=[("sqrt = elementwise(\"sqrt\", np.sqrt, lambda t, y, x: t / (2.0 * y))\n"
+            "TEXT[\"sqrt\"] = \"math.sqrt(abs({0}))\"", "has no root"),
+           (_sqrt_text(slope="t / (2.0 * x)"), "the gradient of the sum"),
            ('sqrt = elementwise("sqrt", np.sqrt, lambda t, x: t / (2.0 * sqrt(x)))',
             "three things"),
            (_sqrt_text("np.square"), "the root is [1, 2, 3]"),
@@ -249,10 +253,11 @@ exercise("tangent_places", chapter=CHAPTER, grade=grade_tangent_places, solution
 
 VALUES: dict[str, Any] = {
     "1.0": 1.0, "2.5": 2.5, "3": 3, "True": True, "jnp.float32(1)": jnp.float32(1),
-    "np.float32(2)": np.float32(2), "jnp.array(7.0)": jnp.array(7.0), "jnp.zeros(3)": jnp.zeros(3),
-    "np.ones(3)": np.ones(3), "np.ones(3, np.float32)": np.ones(3, np.float32),
-    "jnp.zeros((3, 1))": jnp.zeros((3, 1)), "jnp.arange(3)": jnp.arange(3),
-    "jnp.zeros(5)": jnp.zeros(5)}
+    "np.float32(2)": np.float32(2), "np.float64(2)": np.float64(2), "np.True_": np.bool_(True),
+    "jnp.int8(3)": jnp.int8(3), "jnp.int32(3)": jnp.int32(3), "jnp.array(7.0)": jnp.array(7.0),
+    "jnp.zeros(3)": jnp.zeros(3), "np.ones(3)": np.ones(3),
+    "np.ones(3, np.float32)": np.ones(3, np.float32), "jnp.zeros((3, 1))": jnp.zeros((3, 1)),
+    "jnp.arange(3)": jnp.arange(3), "jnp.zeros(5)": jnp.zeros(5)}
 
 
 def grade_same_program(same_program: Callable) -> None:
@@ -268,7 +273,10 @@ def grade_same_program(same_program: Callable) -> None:
         if type(x) is not type(y) and expected:
             hint = ": a number and an array, NumPy's or ours, are alike to jit if their types are"
         elif np.shape(x) == np.shape(y) and jnp.result_type(x) == jnp.result_type(y):
-            hint = (": weak or not is a part of the type" if not expected else
+            hint = (": weak or not is a part of the type; a number of NumPy's is not weak, though "
+                    "NumPy's `float64` is a `float` to Python" if not expected and
+                    {type(x), type(y)} & {np.float64} else
+                    ": weak or not is a part of the type" if not expected else
                     ": the numbers do not matter, only their type does")
         elif not expected:
             hint = ": shape and dtype are parts of the type"
@@ -290,6 +298,12 @@ exercise(
                          "(jnp.ndim(y), jnp.asarray(y).dtype, jnp.asarray(y).weak_type)"),
             "parts of the type"),
            (_SAME.format("jnp.array_equal(x, y)"), "the numbers do not matter"),
+           (_SAME.format("all((a.shape, a.dtype.kind, a.weak_type) == (b.shape, b.dtype.kind, "
+                         "b.weak_type) for a, b in [(jnp.asarray(x), jnp.asarray(y))])"),
+            "parts of the type"),
+           (_SAME.format("all(np.shape(x) == np.shape(y) and jnp.asarray(x).dtype == "
+                         "jnp.asarray(y).dtype and isinstance(x, float) == isinstance(y, float) "
+                         "for _ in [0])"), "NumPy's `float64` is a `float` to Python"),
            (_SAME.format("jax.typeof(x) == jax.typeof(y) and type(x) == type(y)"),
             "their types are")],
     hints=["`jax.typeof` gives the type of a value as jit sees it"])

@@ -78,7 +78,7 @@ exercise("times_the_sum", chapter=CHAPTER, grade=grade_times_the_sum, solution="
 
 def grade_standardised(f: Callable) -> None:
     for xs in ([1.0, 2.0, 5.0], [0.0, 10.0], [3.0, -1.0, 4.0, 1.0, -5.0], *_batches()[2:],
-               [1001.0, 1002.0, 1006.0]):
+               [1001.0, 1002.0, 1006.0], [0.001, 0.002, 0.006]):
         mean, off = np.mean(xs), np.std(xs)
         far = np.array(xs) - mean
         inputs, result = _for_all(f, xs, "batch")
@@ -95,6 +95,8 @@ def grade_standardised(f: Callable) -> None:
               (xs[0] > 1000, "right near 0; but here the squares of the numbers have a million "
                "times the size of their variance, and their difference is all rounding: square the "
                "distances"),
+              (max(xs) < 0.01, "right for larger numbers; is something added below the root? These "
+               "examples have a variance of a few millionths"),
               f"the mean is {mean:g}, and the standard deviation {off:.5g}")
 
 
@@ -112,7 +114,9 @@ def _standard_text(mean: str = 'lax.pmean(x, "batch")',
 
 exercise(
     "standardised", chapter=CHAPTER, grade=grade_standardised, solution=_standard_text(),
-    wrong=[(_standard_text(mean='lax.psum(x, "batch")'), "the mean is 2.66"),
+    wrong=[("def standardised(x):\n    d = x - lax.pmean(x, \"batch\")\n"
+            "    return d / jnp.sqrt(lax.pmean(d * d, \"batch\") + 1e-5)", "added below the root"),
+           (_standard_text(mean='lax.psum(x, "batch")'), "the mean is 2.66"),
            (_standard_text(out='far / lax.pmean(far ** 2, "batch")'), "the root is missing"),
            (_standard_text(out='far / jnp.sqrt(lax.psum(far ** 2, "batch"))'), "not their sum"),
            (_standard_text(out='far / lax.pmean(jnp.abs(far), "batch")'), "squares are missing"),
@@ -358,6 +362,8 @@ def grade_ring_sum(ring_sum: Callable) -> None:
               (near(result, np.array(xs) + np.roll(xs, 1)), "only the neighbour's number is in "
                "it: more rounds are needed"),
               (near(result, xs), "nothing has been added"),
+              (n != 3, f"right for 3 devices, and here are {n}: is the ring written for 3, or its "
+               "rounds?"),
               (near(result, np.cumsum(xs)), "these are sums from the first on: behind the last "
                "device comes the first again"),
               "what is passed on in each round: what came in the last one, or the sum so far?")
@@ -396,7 +402,10 @@ def _ring_text(to: str = "(k + 1) % count", start: str = "x", rounds: str = "cou
 
 exercise(
     "ring_sum", chapter=CHAPTER, grade=grade_ring_sum, solution=_ring_text(),
-    wrong=[(_ring_text(rounds="count"), "its own number twice"),
+    wrong=[("def ring_sum(x, count):\n    total = passed = x\n    for _ in range(count - 1):\n"
+            "        passed = lax.ppermute(passed, \"i\", [(0, 1), (1, 2), (2, 0)])\n"
+            "        total = total + passed\n    return total", "is the ring written for 3"),
+           (_ring_text(rounds="count"), "its own number twice"),
            (_ring_text(sent="total"), "or the sum so far"),
            (_ring_text(to="k + 1"), "comes the first again"),
            (_ring_text(rounds="1"), "more rounds are needed"),
@@ -741,6 +750,11 @@ def grade_cumsum(cumsum: Callable) -> None:
     agree(inputs, result, back, (near(result, np.cumsum(way)), "the transpose is again a running "
           "sum, but from the other end: which results is the first number in, and which the last?"),
           what="the gradient")
+    weights = random.normal(size=(3, 3)).round(1)
+    agree(f"the sum of cumsum(x) * {shown(weights)}, for a matrix x,",
+          mini.grad(lambda x: mini.sum(cumsum(x) * weights))(1.0 * weights),
+          np.cumsum(weights[:, ::-1], -1)[:, ::-1], "right for vectors: the way back goes along "
+          "the last axis, too", what="the gradient")
     for axis in (0, 1):
         result = mini.vmap(cumsum, in_axes=axis)(table)
         agree(f"the matrix {shown(table)} under vmap with in_axes={axis}", result,
@@ -792,7 +806,17 @@ def _cumsum_text(axis: str = "-1", back: str = "not reverse", aval: str = "aval"
 
 exercise(
     "cumsum", chapter=CHAPTER, grade=grade_cumsum, given="%mini begin 11", solution=_cumsum_text(),
-    wrong=[(_cumsum_text(axis="None"), "along the last axis"),
+    wrong=[("cumsum_p = linear(\"cumsum\", lambda x: np.cumsum(x, axis=-1), lambda n: {},\n"
+            "                  lambda ct, before: dot(np.triu(np.ones((before[-1],) * "
+            "2)), ct))\ncumsum_p.abstract_eval = lambda x: [x]\ndef cumsum(x):\n"
+            "    return cumsum_p(x)\ndef cumsum_loop(text, eqn):\n"
+            "    [x], [v] = eqn.invars, eqn.outvars\n"
+            "    part, total = text.element(x), text.stored(v, lambda at: \"0\")\n"
+            "    def statement(at):\n        *s, k, j = at\n"
+            "        return f\"{place(total, [*s, k])} += {part([*s, j])} if {j} <= {k} "
+            "else 0.0\"\n    text.loop((*x.aval.shape, x.aval.shape[-1]), statement)\n"
+            "LOOPS[\"cumsum\"] = cumsum_loop", "the way back goes along"),
+           (_cumsum_text(axis="None"), "along the last axis"),
            (_cumsum_text(back="reverse"), "from the other end"),
            (_cumsum_text(aval="ShapedArray((), aval.dtype)"), "the type of the result"),
            (_cumsum_text(loop=""), "now its loop"),

@@ -148,6 +148,11 @@ def grade_with_slope(with_slope: Callable) -> None:
         agree(f"{names}: the square of your function at 1", twice,
               2 * df(1.0) ** 2 + 2 * f(1.0) * jax.grad(df)(1.0), _VALUE_WITHOUT_RULE,
               what="the second derivative", tolerance=1e-3)
+    g = with_slope(jnp.sin, jnp.sin)
+    with_slope(jnp.exp, jnp.exp)
+    agree("f = sin, df = sin, at 2, if another function got its slope in between,",
+          jax.grad(g)(2.0), np.sin(2.0), "each function has a slope of its own, in no global",
+          what="the slope")
 
 
 _WITH_SLOPE = """
@@ -169,7 +174,12 @@ def _slope_text(out: str = "g(x)", tangent: str = "df(x) * t", answer: str = "g"
 
 exercise(
     "with_slope", chapter=CHAPTER, grade=grade_with_slope, solution=_slope_text(),
-    wrong=[(_slope_text(tangent="df(x)"), "that is the slope; the tangent"),
+    wrong=[("def with_slope(f, df):\n    global value, slope\n    value, slope = f, df\n"
+            "    @jax.custom_jvp\n    def g(x):\n        return value(x)\n    @g.defjvp\n"
+            "    def rule(primals, tangents):\n"
+            "        return g(*primals), slope(*primals) * tangents[0]\n    return g",
+            "a slope of its own"),
+           (_slope_text(tangent="df(x)"), "that is the slope; the tangent"),
            (_slope_text(tangent="df(t)"), "not at the tangent"),
            (_slope_text(tangent="df(x) * jax.jvp(f, (x,), (t,))[1]"), "is in it, too"),
            (_slope_text(answer="rule"), "is it the rule itself"),
@@ -283,7 +293,7 @@ def grade_gentle(gentle: Any) -> None:
     _has_rule(gentle, jax.custom_vjp, "gentle.defvjp(fwd, bwd)")
     random = np.random.default_rng(3).uniform(0.5, 4, (4, 3)).round(2).tolist()
     for x, limit, ct in ((2.0, 1.0, 5.0), (2.0, 1.0, -5.0), (-3.0, 1.0, 0.5), (0.5, 4.0, 3.0),
-                         *random):
+                         (0.5, 4.0, -3.0), *random):
         inputs = f"x = {x}, limit = {limit}"
         agree(inputs, gentle(x, limit), x, "only the way back is cut off", what="the value")
         value, back = _backwards(gentle, inputs, x, limit)
@@ -295,7 +305,7 @@ def grade_gentle(gentle: Any) -> None:
               (near(result, ct), "a negative cotangent can be too long, too"),
               (near(result, max(-abs(x), min(ct, abs(x)))), "it is cut off at x: what has `fwd` "
                "saved?"),
-              what="the cotangent of x")
+              (ct < 0, "the range goes from -limit to limit"), what="the cotangent of x")
         agree(inputs, of_limit, 0.0, "the value does not depend on the limit",
               what="the cotangent of limit")
     ct = jnp.array([4.0, 0.5, -3.0])
@@ -324,7 +334,11 @@ def _gentle_text(fwd: str = "(x, limit)", bwd: str = "(jnp.clip(ct, -limit, limi
 
 exercise(
     "gentle", chapter=CHAPTER, grade=grade_gentle, solution=_gentle_text(),
-    wrong=[(_gentle_text(bwd="(jnp.clip(ct, -limit, limit),)"), "for each argument"),
+    wrong=[("@jax.custom_vjp\ndef gentle(x, limit):\n    return x\n"
+            "gentle.defvjp(lambda x, limit: (x, limit),\n"
+            "              lambda limit, ct: (jnp.clip(ct, -1, limit), None))",
+            "from -limit to limit"),
+           (_gentle_text(bwd="(jnp.clip(ct, -limit, limit),)"), "for each argument"),
            (_gentle_text(bwd="(jnp.minimum(ct, limit), None)"), "a negative cotangent"),
            (_gentle_text(fwd="(jnp.clip(x, -limit, limit), limit)"), "only the way back"),
            (_gentle_text(bwd="(ct, None)"), "it is not cut off"),
@@ -372,7 +386,8 @@ def grade_blocks(blocks: Callable) -> None:
         agree(inputs + ", at 1,", result, chain[n], (times is not None, f"that is the sine {times} "
               f"times; {n} are expected. Is the last block a full one?"), what="the value",
               tolerance=1e-9)
-        names = [eqn.primitive.name for eqn in mini.make_jaxpr(f)(1.0).eqns]
+        eqns = mini.make_jaxpr(f)(1.0).eqns
+        names = [eqn.primitive.name for eqn in eqns]
         agree(inputs, names.count("checkpoint"), calls, (not names.count("checkpoint"), "nothing "
               "is in a checkpoint"), (names.count("checkpoint") == 1, "there is one around all; "
               "each block needs its own"), (names.count("checkpoint") == n, "there is one around "
@@ -380,6 +395,10 @@ def grade_blocks(blocks: Callable) -> None:
         expect(len(names) == calls, f"for {inputs}, these operations of the program are expected: "
                f"{['checkpoint'] * calls}, and yours are {names}\nsomething stands outside "
                "all checkpoints")
+        sizes = [len(eqn.params["programs"][0].eqns) for eqn in eqns]
+        expected = [min(size, n - start) for start in range(0, n, size)]
+        expect(sizes == expected, f"for {inputs} the blocks have {expected} sines, and yours "
+               f"{sizes}: `size` in each, and the rest in the last")
 
 
 _BLOCKS = """
@@ -407,7 +426,13 @@ def _blocks_text(block: str = "checkpoint(g)", times: str = "min(size, n - start
 exercise(
     "blocks", chapter=CHAPTER, grade=grade_blocks, given="%mini begin 10",
     solution=_blocks_text(),
-    wrong=[(_blocks_text(block="g"), "nothing is in a checkpoint"),
+    wrong=[("def blocks(f, n, size):\n    count = -(-n // size)\n"
+            "    parts = [n // count + (k < n % count) for k in range(count)]\n    def g(x):\n"
+            "        for part in parts:\n            def block(x, part=part):\n"
+            "                for _ in range(part):\n                    x = f(x)\n"
+            "                return x\n            x = checkpoint(block)(x)\n        return x\n"
+            "    return g", "and the rest in the last"),
+           (_blocks_text(block="g"), "nothing is in a checkpoint"),
            (_blocks_text(times="size"), "that is the sine 9 times; 7 are expected"),
            (_blocks_text(answer="run(1.0)"), "a function is expected"),
            (_blocks_text(answer="checkpoint(run)"), "there is one around all"),

@@ -157,8 +157,8 @@ exercise("frozen", chapter=CHAPTER, grade=grade_frozen, solution="[6.0, 15.0, 2]
 # -- kept_names ------------------------------------------------------------------------------------
 
 def grade_kept_names(answer: Any) -> None:
-    expect(isinstance(answer, set), "a set of names is expected, such as `{'add', 'neg'}`, and "
-           f"yours is {answer!r}")
+    expect(isinstance(answer, set | frozenset), "a set of names is expected, such as "
+           f"`{{'add', 'neg'}}`, and yours is {answer!r}")
     message = f"yours is {sorted(map(str, answer))}\n"
     expect("exp" not in answer, message + "nobody reads b")
     expect("sin" in answer, message + "c is read, and is made of a: so what reads a?")
@@ -215,6 +215,10 @@ def grade_swapped(swapped: Callable) -> None:
     with wanting(inputs, matrix.max(0), "the parameters, such as `axes`, stay with the equation"):
         result = mini.eval_jaxpr(swapped(program, "sum", largest), matrix)[0]
     agree(inputs, result, matrix.max(0))
+    over = mini.Primitive("over", impl=lambda x, y: [np.divide(x, y)])
+    new = swapped(mini.make_jaxpr(lambda x: mini.exp(x) - x)(1.0), "sub", over)
+    agree('swapped(program of exp(x) - x, "sub", over) at 2.0', mini.eval_jaxpr(new, 2.0)[0],
+          np.exp(2.0) / 2.0, "the inputs of an equation stay in their order")
     sinh = mini.Primitive("sinh", impl=lambda x: [np.sinh(x)])
     program = mini.make_jaxpr(lambda x: sinh(mini.sin(x)))(1.0)
     names = [eqn.primitive.name for eqn in swapped(program, "sin", cosine).eqns]
@@ -242,7 +246,11 @@ def _swapped_text(eqn: str = "eqn._replace(primitive=new) if eqn.primitive.name 
 
 exercise(
     "swapped", chapter=CHAPTER, grade=grade_swapped, given=_MINI, solution=_swapped_text(),
-    wrong=[(_swapped_text(result="eqns"), "a program is expected"),
+    wrong=[("def swapped(jaxpr, old, new):\n"
+            "    eqns = [e._replace(primitive=new, invars=e.invars[::-1]) if "
+            "e.primitive.name == old else e\n            for e in jaxpr.eqns]\n"
+            "    return mini.Jaxpr(jaxpr.invars, jaxpr.outvars, eqns)", "stay in their order"),
+           (_swapped_text(result="eqns"), "a program is expected"),
            (_swapped_text(result="mini.Jaxpr(jaxpr.invars, jaxpr.outvars[:1], eqns)"),
             "the number of outputs"),
            (_swapped_text("eqn._replace(primitive=new) if old in eqn.primitive.name else eqn"),
@@ -317,7 +325,8 @@ def grade_depth(depth: Callable) -> None:
         agree(inputs, result, _depth(program),
               (text.startswith("2 x"), "what no output is made of does not count"),
               (text.endswith(", x)"), "of several outputs, the deepest counts"),
-              ("hal" in text, "all results of an equation are one deeper, not only the first"),
+              ("hal" in text, "all results of an equation are one deeper than the deepest of all "
+               "its operands, not only the first"),
               (text.startswith("(sin") and result == 4,
                "the sine and the cosine need not wait for each other"),
               "one more than the deepest of what it is made of", what="the depth")
@@ -437,6 +446,7 @@ def grade_all_names(all_names: Callable) -> None:
     for f, text, hint in (
             (lambda x: jnp.sin(x) * x, "sin(x) * x",
              "in the order of the program, each as often as it occurs"),
+            (lambda x: jnp.sin(jnp.sin(x)), "sin(sin(x))", "each as often as it occurs"),
             (jax.jit(jnp.tanh), "jit(tanh)(x)", "`jit` has a ClosedJaxpr among its parameters"),
             (lambda x: jnp.cos(jax.jit(jnp.tanh)(x)), "cos(jit(tanh)(x))", ""),
             (chosen, "cond(x > 0, sin, double, x)", "the branches of `cond` are a tuple of them"),
@@ -478,7 +488,15 @@ def _all(among: str = "value if isinstance(value, tuple) else (value,)",
 
 exercise(
     "all_names", chapter=CHAPTER, grade=grade_all_names, given=_GIVEN, solution=_all(),
-    wrong=[("def all_names(jaxpr):\n    return [eqn.primitive.name for eqn in jaxpr.eqns]",
+    wrong=[("def all_names(jaxpr):\n    names = []\n    for eqn in jaxpr.eqns:\n"
+            "        if eqn.primitive.name not in names:\n"
+            "            names.append(eqn.primitive.name)\n"
+            "        for p in eqn.params.values():\n"
+            "            for q in p if isinstance(p, tuple) else (p,):\n"
+            "                if isinstance(q, ClosedJaxpr):\n"
+            "                    names += all_names(q.jaxpr)\n    return names",
+            "as often as it occurs"),
+           ("def all_names(jaxpr):\n    return [eqn.primitive.name for eqn in jaxpr.eqns]",
             "among its parameters"),
            (_all(among="(value,)"), "a tuple of them"),
            (_all().replace("(jaxpr)", "(jaxpr, names=[])", 1).replace("    names = []\n", ""),

@@ -100,7 +100,7 @@ def tick(count, x):
 def grade_alternating(alternating: Callable) -> None:
     random = np.random.default_rng(0)
     generated = random.integers(-9, 10, (4, 3)).tolist()
-    for values in ([1, 2, 3, 4], [0, 1, 2, 3, 4], [5, 3], *generated):
+    for values in ([1, 2, 3, 4], [0, 1, 2, 3, 4], [5, 3], [7], *generated):
         v = np.array(values, np.float32)
         signs = np.where(np.arange(len(v)) % 2 == 0, 1.0, -1.0)
         result = numbers(jax.jit(lambda v: alternating(v))(v))
@@ -110,6 +110,8 @@ def grade_alternating(alternating: Callable) -> None:
                "is used in every step"),
               (near(result, -np.sum(v)), "every term was taken away: a sign that is taken in the "
                "body is taken once"),
+              (len(v) % 2 and near(result, np.sum((signs * v)[:-1])), "the last one of an odd "
+               "number of elements has no partner, and counts, too"),
               (near(result, -np.sum(signs * v)), "the first term is added, the second subtracted"),
               "add the elements at even places, and subtract those at odd ones")
     _stays_pure(alternating, jnp.arange(5.0))
@@ -148,7 +150,7 @@ def alternating(v):
 
 
 def grade_talking(talking: Callable) -> None:
-    f, numbers, said = jax.jit(talking), (1.0, 2.0, -0.5), []
+    f, numbers, said = jax.jit(talking), (1.0, 2.0, -0.125), []
     for x in numbers:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
@@ -156,7 +158,7 @@ def grade_talking(talking: Callable) -> None:
         said.append(out.getvalue().strip())
         agree(f"x = {x}", y, 2 * x, "the result is twice the argument")
     expected = [f"x is {x}" for x in numbers]
-    shown_lines = (f"three calls, with 1.0, 2.0 and -0.5, should print {expected}, and yours "
+    shown_lines = (f"three calls, with 1.0, 2.0 and -0.125, should print {expected}, and yours "
                    f"{said}\n")
     expect(any(said), shown_lines + "nothing was printed")
     expect(not any("Traced" in text for text in said), shown_lines + "this prints the tracer, "
@@ -165,7 +167,12 @@ def grade_talking(talking: Callable) -> None:
     expect(any(text.startswith("x is ") for text in said), shown_lines + "mind the words")
     expect(not any("\n" in text for text in said), shown_lines + "one line for each call")
     expect(len(set(said)) > 1, shown_lines + "each call has a number of its own")
-    expect(said == expected, shown_lines + "print the argument")
+    expect(said == expected, shown_lines + ("print the whole number" if said[:2] == expected[:2]
+           else "print the argument"))
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        f(3)
+    agree("a call with the whole number 3, after those,", len(out.getvalue().split()), 3, "its "
+          "program is another one, and should print as well", what="the number of words printed")
 
 
 exercise(
@@ -176,10 +183,15 @@ def talking(x):
     return 2 * x
 """,
     wrong=[
+        ("printed = False\ndef talking(x):\n    global printed\n    if not printed:\n"
+         "        jax.debug.print(\"x is {}\", x)\n        printed = True\n    return 2 * x",
+         "should print as well"),
         ('def talking(x):\n    print("x is", x)\n    return 2 * x', "prints the tracer"),
         ('def talking(x):\n    print("x is 1.0")\n    return 2 * x', "the others did not"),
         ("def talking(x):\n    return 2 * x", "nothing was printed"),
         ('def talking(x):\n    jax.debug.print("{}", x)\n    return 2 * x', "mind the words"),
+        ('def talking(x):\n    jax.debug.print("x is {:.1f}", x)\n    return 2 * x',
+         "the whole number"),
         ('def talking(x):\n    jax.debug.print("x is {}", x)', "twice the argument"),
         ('def talking(x):\n    jax.debug.print("x is {}", 2 * x)\n    return 2 * x',
          "print the argument"),
@@ -266,7 +278,7 @@ def grade_times_traced(times_traced: Callable) -> None:
               (near(result, len(inputs)), "these are the calls; a call that finds its program "
                "ready does not trace"),
               (near(result, 1) and len(shapes) > 1, "the compiled function should be called with "
-               "*each* argument"),
+               "*each* argument, and each time that its Python runs should count"),
               (before and near(result, before + len(set(kinds))), "your count goes on from one use "
                "of `times_traced` to the next: begin at zero"),
               (near(result, 0), "do you compile the function that notes, and not `f`?"),
@@ -486,13 +498,18 @@ def grade_activations(activations: Callable) -> None:
             with instead_of(jax.errors.TracerArrayConversionError, "", f"for {inputs} the output "
                             f"is {shown(values[-1])}, and yours is an error: NumPy knows no "
                             "tracers; the list may hold them, since it is returned"):
-                result, leaked = _with_leaks(f, [jnp.asarray(w) for w in weights], jnp.asarray(x))
+                given = [jnp.asarray(w) for w in weights]
+                result, leaked = _with_leaks(f, given, jnp.asarray(x))
+            expect(len(given) == count, f"for {inputs} the list of weights has {len(given)} after "
+                   "the call: take none out")
             expect(not leaked, f"for {inputs} nothing should be left behind, and yours leaves a "
                    "tracer in a list outside: make the list in the function, and return it")
             expect(isinstance(result, tuple | list) and len(result) == 2 and
                    isinstance(result[1], tuple | list),
                    f"for {inputs} the answer is a pair, the output and a list of {count}, and "
                    f"yours is {shown(result)}\n" + (
+                       "the output comes first" if isinstance(result, tuple | list) and
+                       len(result) == 2 and isinstance(result[0], tuple | list) else
                        "a list: the layers need not be of one size" if isinstance(
                            result, tuple | list) and len(result) == 2 else "return both"))
             out, hidden = result
@@ -530,6 +547,9 @@ exercise(
     "activations", chapter=CHAPTER, grade=grade_activations,
     given="seen = []\n", solution=_ACTIVATIONS,
     wrong=[
+        ("def activations(weights, x):\n    outs = []\n    while weights:\n"
+         "        x = jnp.tanh(weights.pop(0) @ x)\n        outs.append(x)\n"
+         "    return x, outs", "take none out"),
         (_ACTIVATIONS.replace("    hidden = []\n", "").replace("hidden", "seen"),
          "leaves a tracer"),
         (_ACTIVATIONS.replace("hidden.append(x)", "hidden.append(x)\n        seen.append(x)"),

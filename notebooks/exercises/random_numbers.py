@@ -96,6 +96,7 @@ def grade_word_at(word_at: Callable) -> None:
         key = random.key(seed)
         first, second = _pair(key, 0, place)
         turned = _pair(key, place, 0)
+        backwards = _pair(random.wrap_key_data(random.key_data(key)[::-1]), 0, place)
         inputs = f"random.key({seed}) and place {place}"
         with instead_of(TypeError, "uint32", f"for {inputs} the answer is {first ^ second}, and "
                         "yours raised TypeError\nthe words of the counter must be `uint32`s, as "
@@ -105,6 +106,8 @@ def grade_word_at(word_at: Callable) -> None:
               (np.shape(result) == (2,), "two words come out of Threefry; their xor is expected"),
               (near(result, turned[0] ^ turned[1], 0), "the number of the place is the *second* "
                "word of the counter; the first is 0, until there are more than 2**32 places"),
+              (near(result, backwards[0] ^ backwards[1], 0) and seed, "the first word of the key "
+               "is the first argument, and the second one the second"),
               (near(result, first, 0) or near(result, second, 0), "two words come out; take the "
                "xor (`^`) of both"),
               (near(result, (first + second) % 2**32, 0), "the xor is expected, not the sum"),
@@ -441,7 +444,7 @@ def grade_steps_of(steps_of: Callable) -> None:
            f"and {moves.max():.3g} long: another distribution")
     spread = np.var(np.diff(np.asarray(steps_of(random.key(6), 400))))
     expect(spread < 1.5, message + f"of 400 steps the variance should be about 1, and is "
-           f"{spread:.1f}: these are the steps, and the places are their sums")
+           f"{spread:.1f}: these are the steps, and not their sums, or the steps are too long")
     program = jax.make_jaxpr(lambda key: steps_of(key, 8))(random.key(6))
     names = sorted({eqn.primitive.name for eqn in program.eqns})
     expect("scan[" in str(program), f"for {inputs} the program should have a `scan`, and yours has "
@@ -451,7 +454,10 @@ def grade_steps_of(steps_of: Callable) -> None:
            f"yours are {lengths[1]} and {lengths[3]}")
     expect(not near(out, steps_of(random.key(7), 8)), message + "and so it is for random.key(7): "
            "another key should give another walk")
-    first = float(np.mean(jax.vmap(lambda key: steps_of(key, 1))(random.split(random.key(5), 60))))
+    firsts = jax.vmap(lambda key: steps_of(key, 1))(random.split(random.key(5), 400))
+    first, varied = float(np.mean(firsts[:60])), float(np.var(firsts))
+    expect(0.7 < varied < 1.4, "of 400 keys the places after one step have the variance "
+           f"{varied:.1f}, and one normal step from 0 has 1: where does your walk begin?")
     expect(abs(first) < 0.6, f"of 60 keys the places after one step are on average {first:.1f}: a "
            "walk begins at 0, from where a step goes as often up as down")
     places = np.asarray(steps_of(random.key(8), 20_000), float)
@@ -474,6 +480,11 @@ def steps_of(key, count):
     return lax.scan(step, 0.0, random.split(key, count))[1]
 """,
     wrong=[
+        ("def steps_of(key, count):\n    def step(carry, _):\n        place, key = carry\n"
+         "        key, sub = random.split(key)\n        place = place + random.normal(sub)\n"
+         "        return (place, key), place\n    first, rest = random.split(key)\n"
+         "    start = random.normal(first), rest\n"
+         "    return lax.scan(step, start, None, length=count)[1]", "where does your walk begin"),
         ("def steps_of(key, count):\n    def step(place, key):\n"
          "        place = place + random.normal(key)\n        return place, place\n"
          "    return lax.scan(step, 1.0, random.split(key, count))[1]", "a walk begins at 0"),
@@ -532,6 +543,14 @@ def grade_weights(weights: Callable) -> None:
     every = np.concatenate([np.ravel(w) for w in out])
     expect((every < 0).any(), f"{message}, and no number is negative\nnormal numbers are expected: "
            "half of them are negative")
+    large = np.asarray(weights(random.key(3), [60, 60])[0])
+    far = float(np.mean(abs(large) > 2 * large.std()))
+    expect(0.03 < far < 0.06, "of 3600 normal numbers 4.6 % lie beyond two standard deviations, "
+           f"and of yours {100 * far:.1f} %: another distribution")
+    sizes = [4, 3, 2]
+    weights(random.key(3), sizes)
+    expect(sizes == [4, 3, 2], f"after a call the list of the sizes is {sizes}, and was [4, 3, 2]: "
+           "leave it as it is")
     again, other = weights(random.key(3), [4, 4, 4, 2]), weights(random.key(4), [4, 4, 4, 2])
     expect(near(out[0], again[0]), f"{message}, and asked again {shown(again[0][0])}\nthe same key "
            "should give the same weights")
@@ -547,6 +566,9 @@ def weights(key, sizes):
     return [random.normal(k, (m, n)) for k, m, n in zip(keys, sizes, sizes[1:])]
 """,
     wrong=[
+        ("def weights(key, sizes):\n"
+         "    return [random.uniform(random.fold_in(key, k), (m, n), minval=-2, maxval=2)\n"
+         "            for k, (m, n) in enumerate(zip(sizes, sizes[1:]))]", "another distribution"),
         ("def weights(key, sizes):\n"
          "    return [random.normal(key, (m, n)) for m, n in zip(sizes, sizes[1:])]",
          "each key may be used once"),
@@ -595,6 +617,10 @@ def grade_shuffled(shuffled: Callable) -> None:
     expect(means.min() > 3 and means.max() < 16, "for xs = [0, …, 19] and 60 keys the mean at each "
            f"place should be about 9.5, and yours go from {means.min():.1f} to {means.max():.1f}: "
            "an example may go to any place")
+    labels = jnp.array([3, 1, 2, 0, 5, 4])
+    x, y = shuffled(random.key(1), jnp.arange(6), labels)
+    agree("xs = [0, …, 5] and ys = [3, 1, 2, 0, 5, 4]", y, np.asarray(labels)[np.asarray(x)],
+          "labels need not be sorted", what="the array of ys")
     pictures = jnp.arange(12.0).reshape(6, 2)
     x, y = shuffled(random.key(1), pictures, jnp.arange(6))
     expect(jnp.asarray(y).dtype == jnp.int32, f"for xs of float32 and ys of int32 the new ys are "
@@ -612,6 +638,8 @@ def shuffled(key, xs, ys):
     return xs[order], ys[order]
 """,
     wrong=[
+        ("def shuffled(key, xs, ys):\n    order = random.permutation(key, len(xs))\n"
+         "    return xs[order], jnp.sort(ys)[order]", "need not be sorted"),
         ("def shuffled(key, xs, ys):\n"
          "    return random.permutation(key, xs), random.permutation(key, ys)",
          "each key may be used once"),

@@ -164,13 +164,16 @@ def _valley(x: Any) -> Any:
 
 
 def grade_descend(descend: Callable) -> None:
-    for seed, (rate, steps) in enumerate([(0.25, 1), (0.25, 2), (0.1, 3), (0.25, 0), (0.5, 4)]):
+    for seed, (rate, steps) in enumerate([(0.25, 1), (0.25, 2), (0.1, 3), (0.25, 0), (0.5, 4),
+                                           (1.5, 2)]):
         start = _random(seed, 2) if seed > 1 else np.array([3.0, -1.0])
         expected, up = 1 + (start - 1) * np.array([[1 - 2 * rate], [1 + 2 * rate]]) ** steps
         result = descend(_valley, jnp.array(start), rate, steps)
         agree(f"the sum of (x - 1)² from {shown(start)}, with rate {rate} and {steps} steps",
               result, expected,
-              (near(result, up), "that goes uphill"),
+              (near(result, up) and rate < 1, "that goes uphill"),
+              (rate > 1, "a step that is too long leads away, and it is still the place where you "
+               "end"),
               (near(result, 1 + (start - 1) * (1 - 2 * rate * steps)), "each step needs the "
                "gradient where it starts; yours is the one of the first start"),
               (near(result, 1 + (start - 1) * (1 - 2 * rate) ** (steps + 1)), "one step too many"),
@@ -197,7 +200,10 @@ def descend(f, x, rate, steps):
 exercise(
     "descend", chapter=CHAPTER, grade=grade_descend,
     solution=_DESCEND.format(rounds="steps", sign="-"),
-    wrong=[(_DESCEND.format(rounds="steps", sign="+"), "uphill"),
+    wrong=[("def descend(f, x, rate, steps):\n    places = [x]\n    for _ in range(steps):\n"
+            "        places.append(places[-1] - rate * jax.grad(f)(places[-1]))\n"
+            "    return min(places, key=f)", "leads away"),
+           (_DESCEND.format(rounds="steps", sign="+"), "uphill"),
            ("def descend(f, x, rate, steps):\n    g = jax.grad(f)(x)\n"
             "    return x - steps * rate * g", "where it starts"),
            (_DESCEND.format(rounds="steps + 1", sign="-"), "one step too many"),

@@ -270,7 +270,7 @@ def grade_tally(tally: Callable) -> None:
         return lax.sort((x, 2.0 * x))[0]
     xs = jnp.arange(3.0)
     agree("a sort of two arrays together,", tally(pairs)(xs)[1], len(make_jaxpr(pairs)(xs).eqns),
-          "a primitive with two results is applied once", what="the count")
+          "a primitive with two arguments and two results is applied once", what="the count")
     agree("x + sin(2)", tally(lambda x: x + jnp.sin(2.0))(1.0)[1], 1, "only the sum depends on x; "
           "the sine does not", what="the count")
     agree("a function that gives sin(2), whatever x is,", tally(lambda x: aside)(1.0), (aside, 0),
@@ -412,7 +412,7 @@ def grade_exp(exp: Any) -> None:
            and all(isinstance(part, list | tuple) for part in result),
            "for the primal 0.0 and the tangent 1.0 `jvp` gives ([1.0], [1.0]), and yours gives "
            f"{result!r}: two lists, the results and their tangents")
-    for x, t in ((0.5, 3.0), (-1.0, 0.5), (0.0, 0.0)):
+    for x, t in ((0.5, 3.0), (-1.0, 0.5), (0.0, 0.0), (0.25, -2.0)):
         inputs = f"mini.jvp(exp, ({x},), ({t},))"
         agree(inputs, mini.jvp(exp, (x,), (t,)), (np.exp(x), t * np.exp(x)),
               "the tangent of the argument is a factor of that of the result")
@@ -482,7 +482,8 @@ def grade_spoken(spoken: Callable) -> None:
             "in the order in which they are applied" if sorted(result) == sorted(expected) else
             "the cosine is of a number, which does not come from x" if "cos" in result else
             "an operation stands there as often as it is applied" if expected == ["sin"] * 2 else
-            "after the first operation, what does the second one see of its result?"))
+            "after the first operation, what does the second one see of its result? It may be any "
+            "of its arguments"))
 
     once = spoken(wave)
     first = once(1.0)

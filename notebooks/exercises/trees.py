@@ -12,7 +12,8 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, trouble
+from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, trouble,
+                                     wanting)
 
 from .ways import of_dtype
 
@@ -48,7 +49,7 @@ def grade_how_many(how_many: Callable) -> None:
         return chance.choice([2.5, jnp.ones(3), jnp.ones((2, 2)), jnp.zeros(()), None, ()])
 
     trees = [{"w": 2 * jnp.ones((2, 3)), "b": [jnp.zeros(3), jnp.zeros(())]},
-             [None, jnp.ones(2)], (), (1.0, jnp.ones(2)),
+             [None, jnp.ones(2)], (), (1.0, jnp.ones(2)), (2 + 1j, True, jnp.ones(2)),
              {"w": jnp.zeros((0, 3)), "b": jnp.ones(2)}, *_nests(leaf)]
     for tree in trees:
         leaves = jax.tree.leaves(tree)
@@ -83,6 +84,8 @@ def how_many(tree):
     return sum(jnp.size(leaf) for leaf in jax.tree.leaves(tree))
 """,
     wrong=[
+        ("def how_many(tree):\n    return sum(1 if isinstance(x, (int, float)) else x.size\n"
+         "               for x in jax.tree.leaves(tree))", "a Python number is a leaf"),
         ("def how_many(tree):\n    return len(jax.tree.leaves(tree))", "number of leaves"),
         ("def how_many(tree):\n    return sum(getattr(leaf, 'size', 0) for leaf in "
          "jax.tree.leaves(tree))", "a leaf as well, and one number"),
@@ -104,9 +107,9 @@ def grade_stacked(stacked: Callable) -> None:
 
     forms = [{"w": jnp.ones((2, 3)), "b": (jnp.ones(()),)}, *_nests(leaf, 4)]
     for form, count in zip(forms, (5, 2, 7, 1, 4), strict=True):
-        trees = [jax.tree.map(lambda x, i=i: float(i) * x, form) for i in range(count)]
+        trees = [jax.tree.map(lambda x, i=i: 3.0 * i % 7 * x, form) for i in range(count)]
         expected = jax.tree.map(
-            lambda x, n=count: jnp.stack([float(i) * x for i in range(n)]), form)
+            lambda x, n=count: jnp.stack([3.0 * i % 7 * x for i in range(n)]), form)
         inputs = f"{count} trees of the shapes {_shapes(form)}"
         answer_text = f"for {inputs} the shapes of the answer are {_shapes(expected)}"
         try:
@@ -120,6 +123,8 @@ def grade_stacked(stacked: Callable) -> None:
             raise Hint(f"{answer_text}; {trouble(error)}\n`tree_map(f, trees)` takes the list for "
                        "one tree, and gives f one array at a time: how does f get the arrays that "
                        "belong together?") from error
+        expect(len(trees) == count, f"for {inputs} the list has {len(trees)} after the call: its "
+               " trees are still wanted, so take none out")
         result = f"{answer_text}, and yours are {_shapes(out)}"
         if jax.tree.structure(out) != jax.tree.structure(form):
             expect(jax.tree.structure(out) != jax.tree.structure(trees), f"{result}: still one "
@@ -132,7 +137,7 @@ def grade_stacked(stacked: Callable) -> None:
                    "they have, in place of a new one?")
             expect(mine.shape == theirs.shape, f"{result}: the new axis should be the first")
             expect(near(mine, theirs), f"for {inputs} a leaf is {theirs.tolist()}, and yours is "
-                   f"{mine.tolist()}: are the trees in their order?")
+                   f"{mine.tolist()}: are all trees in it, in their order?")
     counts = stacked([{"steps": jnp.array(k)} for k in (3, 5)])["steps"]
     of_dtype("two trees with a leaf of int32 each", counts, np.int32, "stack the leaves as they "
              "are")
@@ -145,6 +150,11 @@ def stacked(trees):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 """,
     wrong=[
+        ("def stacked(trees):\n    size = lambda x: float(jnp.sum(x))\n"
+         "    return jax.tree.map(lambda *xs: jnp.stack(sorted(xs, key=size)), *trees)",
+         "in their order"),
+        ("def stacked(trees):\n    first = trees.pop(0)\n"
+         "    return jax.tree.map(lambda *xs: jnp.stack(xs), first, *trees)", "so take none out"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
          "[jnp.atleast_1d(y) for y in x]), *trees)", "glued"),
         ("def stacked(trees):\n    return jax.tree.map(jnp.stack, trees)", "one array at a time"),
@@ -200,6 +210,8 @@ def grade_inventory(inventory: Callable) -> None:
         expect(set(names) == set(expected) or {name.replace("/", "") for name in expected}
                != {name.replace("/", "") for name in names}, f"{answer_text}; your names are "
                f"{names}: give `keystr` a separator")
+        expect(not set(names) < set(expected), f"{answer_text}; your names are {names}: one for "
+               "each leaf, also for a single number, of the shape ()")
         expect(set(names) == set(expected) or tree is not named, f"{answer_text}; your names are "
                f"{names}: there are other containers than dicts, lists and tuples, and "
                "`leaves_with_path` knows them all")
@@ -218,6 +230,10 @@ def inventory(tree):
             for path, leaf in jax.tree.leaves_with_path(tree)}
 """,
     wrong=[
+        ("def inventory(tree):\n    from minijax.tree_util import keystr\n"
+         "    return {keystr(path, simple=True, separator=\"/\"): np.shape(leaf)\n"
+         "            for path, leaf in jax.tree.leaves_with_path(tree) if np.ndim(leaf)}",
+         "also for a single number"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p): x.shape for p, x in "
          "jax.tree.leaves_with_path(tree)}", "bare"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True): x.shape for "
@@ -369,7 +385,10 @@ def grade_velocity(velocity: Any) -> None:
     expected = [velocity(5.0, (6.0, 7.0)), 8.0]
     back = mini.tree_unflatten(tree, [5.0, 6.0, 7.0, 8.0])
     inputs = "the leaves 5.0 to 8.0 in their place"
-    _same(inputs, back, expected, (True, "in which order do the children come?"), what="the nest")
+    _same(inputs, back, expected, (
+        getattr(back[0], "x", 0) is None, "the second function is given two things, the data and "
+        "then the children: pass on the children, one by one"),
+        (True, "in which order do the children come?"), what="the nest")
     expect(isinstance(back[0], velocity), f"for {inputs} a Velocity is expected, and yours is a "
            f"{type(back[0]).__name__}: what makes it?")
 
@@ -390,6 +409,8 @@ exercise(
     wrong=[
         (_VELOCITY.format(entry=""), "still a leaf"),
         (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "what makes it"),
+        (_VELOCITY.format(entry="registry[Velocity] = (lambda v: (v, None), Velocity)"),
+         "pass on the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
                           "lambda y, children: Velocity(*children, y)"), "not among the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.y, v.x), None), "
@@ -444,6 +465,12 @@ def grade_filled(filled: Callable) -> None:
         kinds = [[type(x) for x in jax.tree.leaves(t)] for t in (expected, got)]
         expect(kinds[0] == kinds[1], f"for {inputs} the types of the leaves are {kinds[0]}, and "
                f"yours are {kinds[1]}: what is no None stays as it is")
+    with wanting("a tree with an array of 3 and a None", "the tree without the None", "an array of "
+                 "three is neither true nor false: ask `is None`"):
+        full = filled([jnp.ones(3), None], [jnp.zeros(3), jnp.zeros(2)])
+    shapes = [jnp.shape(x) for x in jax.tree.leaves(full)]
+    expect(shapes == [(3,), (2,)], "for a tree with an array of 3 and a None, and an array of 2 "
+           f"in its place, the shapes are [(3,), (2,)], and yours {shapes}")
 
 
 _FILLED = "def filled(tree, defaults):\n    return jax.tree.map({f}, tree, defaults{leaf})\n"
@@ -457,6 +484,9 @@ def filled(tree, defaults):
                         is_leaf=lambda x: x is None)
 """,
     wrong=[
+        ("def filled(tree, defaults):\n"
+         "    return jax.tree.map(lambda x, d: d if x is None else x, tree, defaults,\n"
+         "                        is_leaf=lambda x: not x)", "neither true nor false"),
         (_FILLED.format(f="lambda x, d: d if x is None else x", leaf=""), "node without children"),
         ("def filled(tree, defaults):\n    return jax.tree.map(lambda x: x, tree)",
          "a None is not a leaf"),
@@ -505,9 +535,11 @@ def grade_nesting(nesting: Callable) -> None:
               (treedef.num_nodes > treedef.num_leaves and str(tree) in ("[1, [[]]]", "[2, {'a': "
                "[None]}]"), "in the part that is nested deepest there is no leaf"),
               (treedef.num_leaves == 0, "there is no leaf in it"),
+              (tree == 1.0 and got == 1, "a leaf alone has no container around it"),
               (got == treedef.num_nodes, "that is the number of nodes and leaves"),
               (got == expected + 1, "one too many: a leaf has no container around it"),
-              (got == expected - 1, "one too few: each container counts, the outermost as well"),
+              (got == expected - 1, "one too few: each container counts, tuples and the "
+               "outermost as well; and which leaf is the deepest?"),
               what="the depth")
 
 

@@ -56,8 +56,8 @@ def grade_framed(framed: Callable) -> None:
             inputs = f"x = {shown(x)}"
             out = _called(f, jnp.asarray(x), inputs=inputs, expected=expected)
             agree(inputs, out, expected,
-                  (np.shape(out) != shape, "return the whole matrix, in its size; an update that "
-                   "is not returned is lost"),
+                  (np.shape(out) != shape, "return the whole matrix, in its size, which may be a "
+                   "single row or column"),
                   (near(out, x), "this is the matrix as it was: an update returns a new one, so "
                    "give it a name"),
                   (near(out, np.ones(shape)), "the inside should stay as it was"),
@@ -91,6 +91,8 @@ def framed(x):
          "the edges are right, and the inside"),
         ("def framed(x):\n    return jnp.ones_like(x)", "stay as it was"),
         ("def framed(x):\n    return jnp.pad(x, 1, constant_values=1.0)", "whole matrix"),
+        ("def framed(x):\n    return jnp.pad(x[1:-1, 1:-1], 1, constant_values=1)",
+         "a single row"),
         ("def framed(x):\n    return jnp.ones(x.shape).at[1:-1, 1:-1].set(x[1:-1, 1:-1])",
          "keep its dtype"),
     ],
@@ -174,9 +176,13 @@ def grade_group_means(group_means: Callable) -> None:
                "lost"),
               (near(out, sums // sizes), "these are the means, rounded down"),
               "each sum should be divided by the number of values in its own group")
-    agree("the whole numbers [1, 2, 4] in the groups [0, 0, 1]",
-          group_means(jnp.array([1, 2, 4]), jnp.array([0, 0, 1]), 2), [1.5, 4.0], "a mean of whole "
+    result = group_means(jnp.array([1, 2, 4]), jnp.array([0, 0, 1]), 2)
+    agree("the whole numbers [1, 2, 4] in the groups [0, 0, 1]", result, [1.5, 4.0],
+          (np.shape(result) != (2,), "here `count` is 2, and not 3"), "a mean of whole "
           "numbers need not be whole")
+    agree("the values [200, 100, 7], of uint8, in the groups [0, 0, 1]",
+          group_means(jnp.array([200, 100, 7], jnp.uint8), jnp.array([0, 0, 1]), 2), [150.0, 7.0],
+          "the sum of a group may be too large for the dtype of its values")
     agree("the values [0.5, 0.25, 2.5] in the groups [1, 0, 1]",
           group_means(jnp.array([0.5, 0.25, 2.5]), jnp.array([1, 0, 1]), 2), [0.25, 1.5], "the "
           "values need not be whole")
@@ -190,6 +196,9 @@ def group_means(values, groups, count):
     return zeros.at[groups].add(values) / zeros.at[groups].add(1.0)
 """,
     wrong=[
+        ("def group_means(values, groups, count):\n"
+         "    sums = jnp.zeros(count, values.dtype).at[groups].add(values)\n"
+         "    return sums / jnp.zeros(count).at[groups].add(1.0)", "too large for the dtype"),
         ("def group_means(values, groups, count):\n"
          "    return jnp.zeros(count).at[groups].set(values)", "overwrites"),
         ("def group_means(values, groups, count):\n"
@@ -228,15 +237,19 @@ def grade_sieve(sieve: Callable) -> None:
     expect(out.dtype == bool, f"booleans are expected, and these are {out.dtype}")
     expect(not np.array_equal(~out[2:], np.isin(np.arange(2, 30), PRIMES)),
            message + "the other way round: True for primes")
-    expect(not out[4], message + "4 is still there: does the loop go on with the array that "
-           "the update returned?")
+    expect(not out[4], message + "4 is still there, a multiple of 2: does the loop begin with 2, "
+           "and go on with the array that the update returned?")
     expect(not out[0] and not out[1], message + "0 and 1 are not primes")
+    expect(np.flatnonzero(out).tolist() != PRIMES[:-1], message + "29 was struck out: a multiple "
+           "that is too large should be dropped, and not moved inside")
     expect(out[2], message + "2 is a prime, and is struck out: begin with its multiple 4")
     expect(np.flatnonzero(out).tolist() == PRIMES, message + "for each number from 2 on, strike "
            "out its multiples")
-    steps = len(jax.make_jaxpr(sieve)().eqns)
-    expect(steps < 30, f"right, but a program of {steps} equations: Python's loop was unrolled; "
-           "let `lax.fori_loop` run it")
+    names = [eqn.primitive.name for eqn in jax.make_jaxpr(sieve)().eqns]
+    expect(len(names) < 30, f"right, but a program of {len(names)} equations: Python's loop was "
+           "unrolled; let `lax.fori_loop` run it")
+    expect({*names} & {"scan", "while", "jit"}, f"right, but a program of {names} has no loop in "
+           "it: let `lax.fori_loop` strike out")
 
 
 exercise(
@@ -250,6 +263,9 @@ def sieve():
     return lax.fori_loop(2, 30, strike, prime)
 """,
     wrong=[
+        ("def sieve():\n"
+         "    return jnp.array([n > 1 and all(n % d for d in range(2, n)) for n in "
+         "range(30)])", "has no loop in it"),
         ("def sieve():\n    prime = jnp.ones(30, bool).at[:2].set(False)\n"
          "    for i in range(2, 30):\n        prime = prime.at[multiples(i)].set(False)\n"
          "    return prime", "unrolled"),
@@ -407,11 +423,17 @@ def grade_last_seen(last_seen: Callable) -> None:
                   (near(result, np.maximum(expected, 0)), "an item that never occurs has -1: where "
                    "do you begin?"),
                   (near(result, counts), "these are the counts"),
+                  (np.shape(result) == (4,) and near(np.where(expected < 0, -1, result), expected),
+                   "an item that never occurs has -1"),
                   (near(result, np.where(expected < 0, 0, expected + 1)) or
                    near(result, np.where(expected < 0, -1, expected + 1)), "the first place is 0"),
                   (np.shape(result) != (4,), "one number for each of the four items is expected"),
+                  (len(items) != 5 and bool((np.asarray(result) >= len(items)).any()),
+                   f"there are {len(items)} items here, and no place beyond the last"),
                   "the places of one item are all written to one element; the largest should stay",
                   tolerance=0)
+    agree("items = [6, 0, 6] and count = 7", last_seen(jnp.array([6, 0, 6]), 7),
+          [1, -1, -1, -1, -1, -1, 2], "there may be any number of items", tolerance=0)
     of_dtype(inputs, result, np.int32, "a place is a whole number, as an index must be")
     program = jax.make_jaxpr(lambda items: last_seen(items, 4))(jnp.array([0, 1, 0]))
     expect(not _sets_many(program), "for items = [0, 1, 0] the answer is [2, 1, -1, -1], and so is "
@@ -434,6 +456,12 @@ def last_seen(items, count):
 exercise(
     "last_seen", chapter=CHAPTER, grade=grade_last_seen, solution=_LAST_SEEN,
     wrong=[
+        ("def last_seen(items, count):\n    places = jnp.arange(len(items))\n"
+         "    return jnp.full(5, -1).at[items].max(places)[:count]", "any number of items"),
+        ("def last_seen(items, count):\n"
+         "    back = items[::-1][None, :] == jnp.arange(count)[:, None]\n"
+         "    return len(items) - 1 - jnp.argmax(back, axis=1)",
+         "an item that never occurs has -1"),
         (_LAST_SEEN.replace(".max(", ".set("), "leaves the order open"),
         (_LAST_SEEN.replace(".max(", ".add("), "the largest should stay"),
         (_LAST_SEEN.replace("-1)", "-1.0)"), "as an index must be"),

@@ -25,9 +25,9 @@ def _library() -> Any:
 
 LOOPS: tuple[tuple[tuple, list[tuple], list[tuple]], ...] = (
     ((0,), [(3, 2)], [(2,)]),
-    ((0, None), [(3, 2), (3,)], [(2,), (3,)]),
-    ((1, 0), [(3, 3), (3, 3)], [(3,), (3,)]),
-    ((None, 2), [(4,), (4, 2, 4)], [(4,), (4, 2)]),
+    ((0, None), [(3, 2), (5,)], [(2,), (5,)]),
+    ((1, 0), [(2, 3), (3, 4)], [(2,), (4,)]),
+    ((None, 2), [(3,), (4, 2, 5)], [(3,), (4, 2)]),
     ((-1, 0), [(3, 2, 4), (4, 3)], [(3, 2), (3,)]),
     ((-1, None), [(3, 2), (4,)], [(3,), (4,)]))
 
@@ -43,7 +43,9 @@ def grade_slowly(slowly: Callable) -> None:
             calls.append([np.shape(a) for a in (x, *others)])
             return sum((2.0 * jnp.ravel(a)[-1] for a in others), jnp.ravel(x)[0])
 
-        result = slowly(f, in_axes)(*args)
+        with instead_of(IndexError, "out of bounds", f"for {inputs} yours takes an example that is "
+                        "not there: the examples may lie along another axis than the first"):
+            result = slowly(f, in_axes)(*args)
         [size, *_] = (s[axis] for s, axis in zip(shapes, in_axes, strict=True) if axis is not None)
         expect(len(calls) == size, f"for {inputs} there are {size} calls of f, and yours makes "
                f"{len(calls)}\none call for each example: a Python loop")
@@ -59,6 +61,10 @@ def grade_slowly(slowly: Callable) -> None:
     agree(f"f(x) = 2 x, in_axes=(0,) and the rows {shown(rows)}",
           slowly(lambda x: 2.0 * x, (0,))(rows), 2.0 * rows,
           "the results of f may be arrays, too: stack them along a new axis")
+    looped = slowly(lambda x: 2.0 * x, (0,))
+    looped(rows)
+    agree(f"f(x) = 2 x and the rows {shown(-rows)}, after a call with others,", looped(-rows),
+          -2.0 * rows, "each call calls f anew")
     counted = slowly(lambda x: x[0] + 1, (0,))(
         np.arange(6, dtype=np.int32).reshape(3, 2))
     of_dtype("f(x) = x[0] + 1 and rows of int32", counted, np.int32, "stack what f gives")
@@ -92,7 +98,14 @@ def slowly(f, in_axes):
         return jnp.stack(results)
     return looped
 """,
-    wrong=[("def slowly(f, in_axes):\n    return jax.vmap(f, in_axes)", "one call for each"),
+    wrong=[("def slowly(f, in_axes):\n    cache = {}\n    def loop(*args):\n"
+            "        n = [np.shape(a)[ax] for a, ax in zip(args, in_axes) if ax is not "
+            "None][0]\n        for k in range(n):\n            if k not in cache:\n"
+            "                cache[k] = f(*[a if ax is None else jnp.take(a, k, ax)\n"
+            "                               for a, ax in zip(args, in_axes)])\n"
+            "        return jnp.stack([cache[k] for k in range(n)])\n    return loop",
+            "each call calls f anew"),
+           ("def slowly(f, in_axes):\n    return jax.vmap(f, in_axes)", "one call for each"),
            (_slowly(stack="[{call} for i in range(size)]"), "stack the results"),
            (_slowly(stack="jnp.hstack([{call} for i in range(size)])"), "along a new axis"),
            (_slowly(one="np.take(x, i, axis or 0)"), "goes to each call as it is"),
@@ -101,6 +114,9 @@ def slowly(f, in_axes):
            (_slowly(stack="jnp.stack([jnp.float32({call}) for i in range(size)])"),
             "stack what f gives"),
            (_slowly(one="x if axis is None else x[i]"), "another axis than the first"),
+           (_slowly().replace("[size, *_] = [np.shape(x)[axis] for x, axis in zip(args, in_axes) "
+                              "if axis is not None]", "size = args[0].shape[in_axes[0] or 0]"),
+            "there are 5 calls of f, and yours makes 3"),
            (_slowly(one="x if axis is None else np.take(x, [i], axis)"), "without the axis"),
            (_slowly(one="x if axis is None else np.transpose(x, (axis % 3, *(k for k in "
                         "range(np.ndim(x)) if k != axis)))[i]" ), "raised")],
@@ -195,6 +211,17 @@ def grade_all_pairs(all_pairs: Callable) -> None:
           np.asarray(points)[:, None] - np.asarray(centres), "f may give a vector, which lies "
           "along the last axis of the table: the rows and columns are the first two")
     program = jax.make_jaxpr(all_pairs(lambda x, y: x - 2 * y))(jnp.ones(12), jnp.ones(10))
+    xs, ys = jnp.ones((2, 3)), jnp.arange(8.0).reshape(4, 2)
+    with instead_of(Exception, "roadcast", "an x and a y may have different shapes, such as (3,) "
+                    "and (2,): let each `vmap` map over one of the two"):
+        table = all_pairs(lambda x, y: jnp.sum(x) * y)(xs, ys)
+    agree("f(x, y) = sum(x) * y, for 2 x of 3 ones and 4 y of 2 numbers", table,
+          np.broadcast_to(3 * np.asarray(ys), (2, 4, 2)))
+    xs, ys = jnp.arange(3.0), jnp.arange(2.0)
+    table = all_pairs(jnp.add)
+    all_pairs(jnp.subtract)
+    agree("x + y, if another function got its table in between,", table(xs, ys), xs[:, None] + ys,
+          "each function has a table of its own")
     expect(len(program.eqns) < 40, "the tables are right; but for 12 x and 10 y your program has "
            f"{len(program.eqns)} equations, since f is called for each pair. Use `vmap` twice")
 
@@ -206,7 +233,12 @@ def all_pairs(f):
     of_one_x = jax.vmap(f, in_axes=(None, 0))
     return jax.vmap(of_one_x, in_axes=(0, None))
 """,
-    wrong=[("def all_pairs(f):\n    return jax.vmap(jax.vmap(f, (0, None)), (None, 0))",
+    wrong=[("def all_pairs(f):\n    def table(xs, ys):\n"
+            "        ys = jnp.broadcast_to(ys, (len(xs), *ys.shape))\n"
+            "        xs = jnp.broadcast_to(xs[:, None], ys.shape)\n"
+            "        return jax.vmap(jax.vmap(f))(xs, ys)\n    return table",
+            "may have different shapes"),
+           ("def all_pairs(f):\n    return jax.vmap(jax.vmap(f, (0, None)), (None, 0))",
             "which `vmap` is the outer one"),
            ("def all_pairs(f):\n    return jax.vmap(f)", "both lists at once"),
            ("def all_pairs(f):\n    return lambda xs, ys: jnp.stack("
@@ -353,6 +385,14 @@ def grade_per_example(per_example: Callable) -> None:
                "another axis than the first"),
               (near(result, 2 * np.sum(np.asarray(w * xs), 1, keepdims=True) * np.asarray(w)),
                "the gradient with respect to w, the first argument"))
+    result = per_example(lambda w, x: jnp.sum(w * x))(jnp.ones(2), -jnp.ones((1, 2)))
+    agree("loss(w, x) = sum(w * x), w = [1, 1] and xs = [[-1, -1]]", result, [[-1.0, -1.0]])
+    w, xs = (jnp.array(random.integers(-2, 3, s).astype(np.float32)) for s in ((2, 3), (4, 3)))
+    gradients = per_example(lambda w, x: jnp.sum(w @ x))
+    per_example(lambda w, x: jnp.sum(w))
+    agree(f"loss(w, x) = sum(w @ x), a matrix w and xs = {shown(xs)}", gradients(w, xs),
+          np.repeat(np.asarray(xs)[:, None], 2, 1), "w and x may have different shapes, and each "
+          "loss has gradients of its own")
 
 
 exercise(
@@ -361,7 +401,10 @@ exercise(
 def per_example(loss):
     return jax.vmap(jax.grad(loss), in_axes=(None, 0))
 """,
-    wrong=[("def per_example(loss):\n    return jax.grad(lambda w, xs: "
+    wrong=[("def per_example(loss):\n"
+            "    return jax.vmap(jax.grad(lambda w, x: jnp.abs(loss(w, x))), in_axes=(None, 0))",
+            "the answer is [[-1, -1]]"),
+           ("def per_example(loss):\n    return jax.grad(lambda w, xs: "
             "jnp.mean(jax.vmap(loss, (None, 0))(w, xs)))", "take the gradient first"),
            ("def per_example(loss):\n    return jax.grad(jax.vmap(loss, in_axes=(None, 0)))",
             "which of the two"),
@@ -455,6 +498,8 @@ def grade_hypot_p(hypot_p: Any) -> None:
                     "tracers of the outer one, which NumPy does not take: bind `hypot_p`"):
         result = mini.vmap(mini.vmap(lambda x, y: hypot_p(x, y)))(x, y)
     agree("vmap of vmap", result, np.hypot(x, y))
+    agree("two numbers of 3e200", hypot_p(3e200, 3e200) / 1e200, np.hypot(3.0, 3.0), "the squares "
+          "of large numbers have no room: let `np.hypot` compute it", what="the answer, in 1e200,")
 
 
 _HYPOT = """
@@ -474,7 +519,13 @@ def _hypot(condition: str = "dims[0] == dims[1]", stays: str = "[dims[0]]") -> s
 
 exercise(
     "hypot_p", chapter=CHAPTER, grade=grade_hypot_p, given=_GIVEN_MINI, solution=_hypot(),
-    wrong=[(_hypot(condition="False"), "no axis moves"),
+    wrong=[("def hypot_batch(axis, values, dims):\n    if dims[0] == dims[1]:\n"
+            "        return [hypot_p(*values)], [dims[0]]\n"
+            "    return [hypot_p(*[bdim_at_front(x, d, axis.size) for x, d in "
+            "zip(values, dims)])], [0]\n"
+            "hypot_p = Primitive(\"hypot\", impl=lambda x, y: [np.sqrt(x * x + y * y)], "
+            "batch=hypot_batch)", "let `np.hypot` compute it"),
+           (_hypot(condition="False"), "no axis moves"),
            (_hypot().replace("hypot_p(*", "np.hypot(*"), "tracers of the outer one"),
            (_hypot(condition="True"), "at different places"),
            (_hypot(condition="dims[0] == dims[1] or None in dims"), "has no axis"),
