@@ -30,14 +30,17 @@ def no_thread(self):
 
 
 def failures(shell, cells):
-    """What cells raised that are not there to raise; each beside its source."""
+    """What cells raised that are not there to raise, or did not that are said to; with sources."""
     for cell in cells:
         if cell["cell_type"] == "code":
             with contextlib.redirect_stdout(io.StringIO()):
                 result = shell.run_cell("".join(cell["source"]))
             error = result.error_in_exec or result.error_before_exec
-            if error and "raises-exception" not in cell["metadata"].get("tags", ()):
+            tags = cell["metadata"].get("tags", ())
+            if error and "raises-exception" not in tags:
                 yield "".join(cell["source"]), error
+            if not error and "absent" in tags:
+                yield "".join(cell["source"]), LookupError("said to raise an error in a browser")
 
 
 def main(chapters):
