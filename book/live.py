@@ -22,8 +22,12 @@ LIVE = SITE / "live"
 SOURCE = SITE.parent / "live"
 INSTALL = """\
 # In a browser: the wheel of minijax from this site, NumPy from a CDN.
+import sys
+
 import piplite
-await piplite.install(["minijax", "matplotlib"])"""
+await piplite.install(["minijax", "matplotlib"])
+# Python's own limit: with that of IPython's completion an endless recursion ends Python here.
+sys.setrecursionlimit(1000)"""
 # What a browser has not: the cell says so, and "Run All" goes on.
 ABSENT = re.compile(
     r"threading\.Thread|^(import|from) (numba|llvmlite|scipy)|as_text\(\"(numba|ptx|llvm|asm)|"

@@ -53,6 +53,7 @@ def main(chapters):
     shell, failed = InteractiveShell.instance(), False
     shell.history_manager.enabled = False
     sys.platform, threading.Thread.start = "emscripten", no_thread
+    sys.setrecursionlimit(1000)  # as the first cell does there
     for chapter in map(Path, chapters):
         os.chdir(chapter.parent)
         for source, error in failures(shell, json.loads(chapter.read_text())["cells"][1:]):

@@ -43,9 +43,10 @@ def test_offered_chapters_run_as_in_a_browser(live, tmp_path):
     assert not run.returncode, run.stderr
 
 
-def test_the_first_cell_installs_the_wheel(live):
+def test_the_first_cell_installs_the_wheel_and_limits_recursion(live):
     notebook = json.loads(live.contents()["03_forward_derivatives.ipynb"])
-    assert 'piplite.install(["minijax"' in "".join(notebook["cells"][0]["source"])
+    first = "".join(notebook["cells"][0]["source"])
+    assert 'piplite.install(["minijax"' in first and "setrecursionlimit(1000)" in first
     assert not any(cell.get("outputs") for cell in notebook["cells"])
 
 
