@@ -49,11 +49,13 @@ def main(chapters):
     import matplotlib
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
+    import numpy as np
     plt.subplots()  # matplotlib asks for the platform's build, once
     shell, failed = InteractiveShell.instance(), False
     shell.history_manager.enabled = False
     sys.platform, threading.Thread.start = "emscripten", no_thread
     sys.setrecursionlimit(1000)  # as the first cell does there
+    np.seterr(all="ignore")  # WebAssembly has no floating-point flags
     for chapter in map(Path, chapters):
         os.chdir(chapter.parent)
         for source, error in failures(shell, json.loads(chapter.read_text())["cells"][1:]):
