@@ -5,7 +5,7 @@
 
 Each page must load from this machine alone, without an error on the console, with every link and
 picture there, and fit a phone; the search must find, solutions unfold, formulas have a size, the
-dark theme be dark; each film is stepped through and played, by mouse and by keyboard, and what
+dark theme be dark; each film is stepped through and played, by mouse and by keys alone, and what
 `explain` shows is pointed at.  The browser is any Chromium, spoken to over its own protocol; where
 there is none, the check says so and passes.
 """
@@ -31,6 +31,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlparse
+
+import keyboard
 
 SITE = Path(__file__).parent / "_build" / "html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
@@ -111,6 +113,11 @@ def complaint(event: dict, page: str) -> str:
         if url.scheme.startswith("http") and url.netloc != here:
             return "asks the network for " + url.geturl()
     return ""
+
+
+def chromium() -> str | None:
+    """Where a Chromium is, if there is one."""
+    return next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *BROWSERS))), None)
 
 
 @contextmanager
@@ -203,10 +210,13 @@ def check_page(tab: Browser, address: str, page: str) -> tuple[list[str], dict]:
                        "const was = d.open; d.querySelector('summary').click();"
                        "return d.open === was }).length")
         wrong += [f"{shut} solutions do not unfold"] * bool(shut)
-    for number in range(facts["films"]):
-        wrong += check_figure(tab, "film", number, _without_answer)
-    for number in range(facts["explained"]):
-        wrong += check_figure(tab, "explain", number, _unlit)
+    for kind, count, by_mouse, by_keys in (
+            ("film", facts["films"], _without_answer, keyboard.film),
+            ("explain", facts["explained"], _unlit, keyboard.stages)):
+        for number in range(count):
+            wrong += check_figure(tab, kind, number, by_mouse)
+            figure = f"document.querySelectorAll('figure.{kind}')[{number}]"
+            wrong += [f"{kind} {number + 1}, by keys: {what}" for what in by_keys(tab, figure)]
     return wrong, facts
 
 
@@ -245,9 +255,7 @@ def press(tab: Browser, element: str, to: str = "") -> None:
 def _press_in(tab: Browser, element: str, key: str) -> None:
     """Press a key while an element has the focus."""
     tab.run(f"{element}.focus()")
-    code = {"End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}[key]
-    for kind in ("keyDown", "keyUp"):
-        tab.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+    keyboard.press_key(tab, key)
 
 
 def check_figure(tab: Browser, kind: str, number: int,
@@ -276,7 +284,7 @@ def _unlit(tab: Browser, figure: str) -> Iterator[str]:
     press(tab, f"{panes}[1].querySelector('[data-mark]')")
     at = f"{panes}[1].querySelector('.at')?.textContent"
     first = tab.run(at)
-    _press_in(tab, f"{panes}[0]", "ArrowRight")
+    _press_in(tab, f"{figure}.querySelector('.pane')", "ArrowRight")
     _press_in(tab, "document.activeElement", "ArrowDown")
     if tab.run(at) in (None, first):
         yield "the arrow keys do not lead from line to line"
@@ -428,8 +436,7 @@ def main() -> int:
     parser.add_argument("--look", type=Path, metavar="FOLDER")
     parser.add_argument("pages", nargs="*")
     options = parser.parse_args()
-    executable = next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *BROWSERS))),
-                      None)
+    executable = chromium()
     if executable is None:
         print("The pages were not looked at: no Chromium was found. Install one, or set CHROMIUM "
               "to where it is.")

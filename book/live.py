@@ -22,16 +22,26 @@ LIVE = SITE / "live"
 SOURCE = SITE.parent / "live"
 INSTALL = """\
 # In a browser: the wheel of minijax from this site, NumPy from a CDN.
+import sys
+
 import piplite
-await piplite.install(["minijax", "matplotlib"])"""
+await piplite.install(["minijax", "matplotlib"])
+# Python's own limit: with that of IPython's completion an endless recursion ends Python here.
+sys.setrecursionlimit(1000)"""
 # What a browser has not: the cell says so, and "Run All" goes on.
 ABSENT = re.compile(
-    r"threading\.Thread|ThreadPool|^(import|from) (numba|llvmlite|scipy)|numba\.njit|launch1|"
-    r"as_text\(\"(numba|source|ptx|llvm|asm)|exec\(program|%tid\.x|"
-    r"communication_costs|widgets\.scaling", re.MULTILINE)
+    r"threading\.Thread|^(import|from) (numba|llvmlite|scipy)|as_text\(\"(numba|ptx|llvm|asm)|"
+    r"launch1|exec\(program|%tid\.x|machine\.cost|seconds\.get|widgets\.scaling", re.MULTILINE)
 WITHOUT = "*In a browser there are no threads and no compiler: the next cell raises an error.*"
+SILENT = re.compile(r"^    np\.log\(np\.array\(\[-1\.0\]\)\)$", re.MULTILINE)
+UNFLAGGED = ("*WebAssembly has no floating-point flags, so that NumPy does not warn: the next cell "
+             "raises an error.*")
 # A loop of Python in place of machine code; with so many rounds it takes minutes.
-FEWER = {"long = np.linspace(0.1, 1.0, 20_000)": "long = np.linspace(0.1, 1.0, 200)"}
+FEWER = {"long = np.linspace(0.1, 1.0, 20_000)": "long = np.linspace(0.1, 1.0, 200)",
+         "size=(2, 500_000)": "size=(2, 5_000)", "size=400_000": "size=4_000"}
+SMALLER = "*In a browser no loop is compiled: the next cell computes with fewer numbers.*"
+TIMED = re.compile(r"perf_counter|milliseconds\(")
+SLOWER = "*In a browser an interpreter runs programs: these times are not those of the text.*"
 
 
 def offered() -> list[Path]:
@@ -40,19 +50,21 @@ def offered() -> list[Path]:
 
 
 def for_a_browser(text: str) -> str:
-    """A chapter with a first cell that installs the wheel, and without stored outputs."""
+    """A chapter with a first cell that installs the wheel, notes on what differs, no outputs."""
     notebook = json.loads(text)
     cells = [_cell("code", INSTALL)]
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            source = "".join(cell["source"])
-            for usual, fewer in FEWER.items():
-                source = source.replace(usual, fewer)
+            usual = source = "".join(cell["source"])
+            for many, fewer in FEWER.items():
+                source = source.replace(many, fewer)
             cell |= {"source": source.splitlines(True), "outputs": [], "execution_count": None}
-            if ABSENT.search(source):
+            if ABSENT.search(source) or SILENT.search(source):
                 tags = cell["metadata"].setdefault("tags", [])
-                tags += ["raises-exception"] * ("raises-exception" not in tags)
-                cells.append(_cell("markdown", WITHOUT))
+                tags += [tag for tag in ("raises-exception", "absent") if tag not in tags]
+            notes = {WITHOUT: ABSENT.search(source), UNFLAGGED: SILENT.search(source),
+                     SMALLER: source != usual, SLOWER: TIMED.search(source)}
+            cells += [_cell("markdown", note) for note, applies in notes.items() if applies]
         cells.append(cell)
     for place, cell in enumerate(cells):
         cell["id"] = f"cell-{place}"

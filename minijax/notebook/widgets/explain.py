@@ -115,8 +115,9 @@ def _html(stages: dict[str, list[Piece]], counts: dict[str, int]) -> str:
                 around = f'<span data-mark="{number}"{gone}>\\g<0></span>'
                 text = re.sub(r"\S(.*\S)?", around, text)
             parts.append(text)
-        panes.append(f'<div><b>{STAGES[stage]}</b><pre tabindex="0" aria-label="{STAGES[stage]}" '
-                     f'data-lm-suppress-shortcuts="true">{"".join(parts)}</pre></div>')
+        panes.append(f'<div><b>{STAGES[stage]}</b><div class="pane" role="group" tabindex="0" '
+                     f'aria-label="{STAGES[stage]}" data-lm-suppress-shortcuts="true">'
+                     f'<pre>{"".join(parts)}</pre></div></div>')
     rows = "".join(f"<tr><th>{name}</th><td>{count:,}</td></tr>" for name, count in counts.items())
     facts = json.dumps([[sorted(x) for x in mark] for mark in marks], separators=(",", ":"))
     return (f'<figure class="explain" style="margin:1em 0"><div>{"".join(panes)}</div>'
@@ -136,9 +137,11 @@ HINT = ("Point at a line, or step with the arrow keys: what comes from the same 
 STYLE = """
 .explain > div { display: flex; flex-wrap: wrap; gap: .6em 1.2em }
 .explain > div > div { flex: 1 1 20em; min-width: min(20em, 100%) }
-.explain pre { max-height: 17em; overflow: auto; margin: 0; padding: .3em; font-size: .8em;
-  line-height: 1.4; text-align: left; white-space: pre; color: inherit; background: none;
+.explain .pane { max-height: 17em; overflow: auto; padding: .3em; font-size: .8em;
   border: 1px solid #8888; border-radius: .3em }
+.explain pre { width: max-content; min-width: 100%; overflow: visible; margin: 0; padding: 0;
+  border: 0; font-size: inherit; line-height: 1.4; text-align: left; white-space: pre;
+  color: inherit; background: none }
 .explain [data-mark] { cursor: pointer }
 .explain .lit { background: #ffb30059 }
 .explain .at { outline: 1px solid currentColor }
@@ -157,7 +160,7 @@ SCRIPT = """
   const marks = JSON.parse(figure.querySelector("script").textContent)
     .map(numbers => numbers.map(all => new Set(all)));
   const said = figure.querySelector("figcaption"), hint = said.textContent;
-  const panes = [...figure.querySelectorAll("pre")];
+  const panes = [...figure.querySelectorAll(".pane")];
   const parts = panes.map(pane => [...pane.querySelectorAll("[data-mark]")]);
   const meet = (some, others) => [...some].some(one => others.has(one));
 
