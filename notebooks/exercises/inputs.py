@@ -356,7 +356,6 @@ def grade_blended(blended: Callable) -> None:
                        f"{result}\n" + ("what has a dtype keeps it: only a Python number gives way"
                           if dtype == "float16" else "take the dtype of x, whatever it is"))
 
-
     x, y = jnp.array([2048.0, -1000.0], "float16"), jnp.array([0.25, 0.125], "float16")
     agree("x = 0 and y = 1, of float32, and t = 0.1", blended(jnp.float32(0), jnp.float32(1), 0.1),
           0.1, "t has the digits of the dtype of x", tolerance=1e-6)
