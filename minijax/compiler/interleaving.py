@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from .loops import (BOOL, INT64, Constant, For, Let, Load, Operand, Store,
-                    cached_on_node)
+from .loops import (BOOL, INT64, Constant, For, Let, Load, Operand, Store, accesses, bodies,
+                    cached_on_node, walk)
 from .steps import Steps, strides
 
 MOST = 8  # accesses of a group
@@ -22,6 +22,7 @@ Place = tuple[tuple[Any, ...], int]  # the numbers of an index, and its constant
 def groups_in(loop: For) -> Mapping[Load | Store, Group]:
     """The groups of interleaved accesses in the body of a loop, by each of their members."""
     steps, bases = Steps({loop.index: 1}), Bases()
+    in_branches = {x for each in loop.body for inner in bodies(each) for x in accesses(walk(inner))}
     places: dict[Load | Store, Place] = {}
     sets: dict[Any, dict[int, Load | Store]] = defaultdict(dict)
     for each in loop.body:
@@ -35,7 +36,7 @@ def groups_in(loop: For) -> Mapping[Load | Store, Group]:
             names, offsets = [*zip(*map(bases.__getitem__, each.index), strict=True)] or ((), ())
             places[each] = names, sum(x * y for x, y in zip(
                 offsets, strides(buffer, len(names)), strict=True))
-            if step in (2, 4, MOST) and buffer.dtype != BOOL:
+            if step in (2, 4, MOST) and buffer.dtype != BOOL and buffer not in in_branches:
                 sets[type(each), buffer, step, names].setdefault(places[each][1], each)
     groups = [tuple(members[first + k] for k in range(step))
               for (_, _, step, _), members in sets.items()

@@ -85,3 +85,12 @@ def test_what_is_stored_and_loaded_again_in_an_iteration_stays_in_its_order(apar
     even = X[:32:2] + 1
     np.testing.assert_array_equal(y[:32:2], even)
     np.testing.assert_array_equal(y[1:32:2], np.full(16, 0.5, F32) if apart else even)
+
+
+def test_what_a_branch_accesses_is_in_no_group():
+    def write(b, x, y, i):
+        for k in (0, 1):
+            b.store(y, place(b, i, 2, k), b.load(x, place(b, i, 2, k)))
+            with b.when(b.gt(b.load(x, (i,)), 9.0)):
+                b.store(y, place(b, i, 2, 0), 0.5)
+    assert groups(kernel_of(write)) == [[2], []]

@@ -49,8 +49,9 @@ def work(seeds: range, options: argparse.Namespace) -> None:
     from .running import against, check, minimise, poisoned_memory, quick_compiler, row_of
 
     if options.alone:
-        for seed in seeds:
-            against(options.against)[0](generate(seed, options.against))
+        with poisoned_memory():
+            for seed in seeds:
+                against(options.against)[0](generate(seed, options.against))
         return
     gc.disable()
     with ExitStack() as stack:
