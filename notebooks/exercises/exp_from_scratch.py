@@ -360,10 +360,15 @@ def grade_scaled(scaled: Callable) -> None:
                "-126 to 127")]
     names: dict[str, Any] = getattr(scaled, "__globals__", {})
     power, powers = names.get("power_of_two"), []
+
+    def noted(k: Any) -> Any:
+        powers.append(k)
+        return power(k)
+
     if power:
-        names["power_of_two"] = lambda k: [power(k), powers.append(k)][0]
+        names["power_of_two"] = noted
     try:
-        scaled(np.ones(2, np.float32).view(OfScaled), np.int32([-1, 1]))
+        scaled(np.ones(2, np.float32).view(OfScaled), np.array([-1, 1], np.int32))
     finally:
         names |= {"power_of_two": power} if power else {}
     for ks, hint in groups:

@@ -85,12 +85,12 @@ def grade_same_values(same_values: Callable) -> None:
             out = numbers(compiled(x, y))
         agree(inputs, out, expected,
               (np.shape(out) != (), "one answer for the whole arrays is expected"),
-              (expected and 0.0 in a, "0.0 == -0.0, though their bits differ"),
+              (expected and 0.0 in x, "0.0 == -0.0, though their bits differ"),
               (expected, "a nan is not equal to itself: where do both have one?"),
               (b is near_one, "close is not equal"),
               (np.isnan(x).tolist() != np.isnan(y).tolist(), "a nan is the same as another nan, "
                "and as nothing else"),
-              (LARGEST in b or -LARGEST in b, "infinity is above the largest number, and not equal "
+              (LARGEST in y or -LARGEST in y, "infinity is above the largest number, and not equal "
                "to it"), "compare place by place")
 
 

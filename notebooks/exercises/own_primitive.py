@@ -306,7 +306,7 @@ def grade_transposed(transposed: Callable) -> None:
                  transposed(*twice, 2),
                  _parts([4, 1, 2], [1, 0, 0], [0, 1], [1, 3]),
                  data="both numbers of a place are kept, in their order")
-    data, columns = np.float32(random.permutation(600)), random.integers(0, 4, 600)
+    data, columns = random.permutation(600).astype(np.float32), random.integers(0, 4, 600)
     order = np.lexsort((np.arange(600), columns))
     stops = np.cumsum(np.bincount(columns, minlength=5))
     _check_parts("30 rows of 20 numbers, in 5 columns, many of them at one place,",

@@ -113,8 +113,8 @@ def grade_look_back(look_back: Callable) -> None:
                   (at > 0 and near(result, _softmax(keys[:at] @ query / np.sqrt(width))
                                    @ values[:at]), "the place `at` itself counts, too"),
                   what="the attention", tolerance=1e-3)
-    query, keys, values = np.float32([1, 2, 0, -1]), np.eye(3, 4, dtype="f4"), np.float32(
-        [[1, 2], [3, 5], [8, 13]])
+    query, keys = np.array([1, 2, 0, -1], np.float32), np.eye(3, 4, dtype="f4")
+    values = np.array([[1, 2], [3, 5], [8, 13]], np.float32)
     expected = _softmax(keys[:2] @ query / 2) @ values[:2]
     with wanting("keys of length 4 and values of length 2", expected):
         agree("keys of length 4 and values of length 2", jax.jit(look_back)(query, keys, values, 1),
