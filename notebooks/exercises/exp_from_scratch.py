@@ -359,7 +359,8 @@ def grade_scaled(scaled: Callable) -> None:
               (np.array([-250, 250, -200, 200]), "no step may leave the range of normal numbers, "
                "-126 to 127")]
     names: dict[str, Any] = getattr(scaled, "__globals__", {})
-    power, powers = names.get("power_of_two"), []
+    power: Any = names.get("power_of_two")
+    powers: list[Any] = []
 
     def noted(k: Any) -> Any:
         powers.append(k)
