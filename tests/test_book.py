@@ -35,6 +35,7 @@ def module_of_the_book(name):
 reference = module_of_the_book("reference")
 side_by_side = module_of_the_book("side_by_side")
 build = module_of_the_book("build")
+module_of_the_book("keyboard")
 module_of_the_book("check")
 pdf = module_of_the_book("pdf")
 

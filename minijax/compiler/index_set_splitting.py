@@ -14,7 +14,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic
 from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, bodies, defined,
-                    substituted, walk, with_bodies)
+                    substituted, walk, with_bodies, with_origin)
 
 # Iterations of a loop that is split: its own, and with those of inner loops.
 MIN_ITERATIONS, MIN_TOTAL = 8, 512
@@ -103,7 +103,8 @@ def _part(loop: For, first: int, end: int, outcomes: Mapping[Any, Constant]) -> 
     names: dict[Any, Any] = {loop.index: Scalar(loop.index.name, INT64)}
     body = specialized(loop.body, {**names, **outcomes}, Arithmetic())
     start, stop = (Constant(np.int64(i), INT64) for i in (first, end))
-    return replace(loop, index=names[loop.index], start=start, stop=stop, body=body)
+    return with_origin(
+        replace(loop, index=names[loop.index], start=start, stop=stop, body=body), loop)
 
 
 def specialized(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
@@ -129,5 +130,5 @@ def specialized(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
         if new is not None:
             names[new] = type(new)(new.name, new.dtype)
         changed = with_bodies(statement, lambda inner: specialized(inner, names, b))
-        result.append(substituted(changed, names))
+        result.append(with_origin(substituted(changed, names), statement))
     return tuple(result)

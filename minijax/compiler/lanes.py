@@ -92,7 +92,7 @@ def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> li
             match statement:
                 case Read(target, variable) if variable in partials:
                     yield Load(target, partials[variable][1], (j,))
-                case Assign(variable, value):
+                case Assign(variable, value) if variable in partials:
                     yield Store(partials[variable][1], (j,), value)
                 case _:
                     yield substituted(statement, {loop.index: k})

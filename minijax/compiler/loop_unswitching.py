@@ -11,7 +11,7 @@ from dataclasses import replace
 from .arithmetic import Arithmetic
 from .index_set_splitting import MAX_STATEMENTS, MIN_ITERATIONS, specialized
 from .loops import (BOOL, INT64, Constant, For, If, Let, Load, Operand, Scalar, Statement, bodies,
-                    defined, used, walk, with_bodies)
+                    defined, used, walk, with_bodies, with_origin)
 from .probe import cost_of
 
 SAVED = 2 / 3  # of the loop's operations that one side of a choice must do without
@@ -51,7 +51,7 @@ def _with_test(loop: For, test: Operand, value: bool) -> For:
     """The loop where a test is known."""
     b, index = Arithmetic(), Scalar(loop.index.name, INT64)
     body = specialized(loop.body, {loop.index: index, test: b.const(value, BOOL)}, b)
-    return replace(loop, index=index, body=without_unused(body))
+    return with_origin(replace(loop, index=index, body=without_unused(body)), loop)
 
 
 def without_unused(body: Iterable[Statement]) -> tuple[Statement, ...]:

@@ -322,7 +322,19 @@ def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -
     """A statement with a function applied to each of its bodies."""
     parts = {name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at}
     # Unchanged, it is the same node, with all facts about it.
-    return replace(statement, **parts) if (*parts.values(),) != bodies(statement) else statement
+    return (with_origin(replace(statement, **parts), statement)
+            if (*parts.values(),) != bodies(statement) else statement)
+
+
+def with_origin(new: Any, old: Statement) -> Any:
+    """A statement that a transformation makes of another one, which it is known to come from."""
+    new.cached = {origin: origin(old)}
+    return new
+
+
+def origin(statement: Statement) -> Statement:
+    """The statement that this one was before all transformations."""
+    return getattr(statement, "cached", {}).get(origin, statement)
 
 
 def walk(body: Iterable[Statement]) -> Iterator[Statement]:

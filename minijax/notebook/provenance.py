@@ -20,7 +20,7 @@ from minijax.compiler import cpu, llvm
 from minijax.compiler.costs import costs_of, memory_of
 from minijax.compiler.function_text import FunctionText
 from minijax.compiler.loops import (Assign, Buffer, For, Let, Load, Read, Scalar, Statement, Store,
-                                    accessed, bodies, defined, used, walk)
+                                    accessed, bodies, defined, origin, used, walk)
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.outlining import Outlined
 from minijax.compiler.tables import Table
@@ -260,10 +260,10 @@ class LocatedFunction(FunctionText):
     def body(self, statements: Iterable[Statement]) -> None:
         before = self.here
         for statement in statements:
-            if statement in self.located.of.numbers or isinstance(statement, Table):
+            if origin(statement) in self.located.of.numbers or isinstance(statement, Table):
                 self.here = len(self.statements)
-                self.statements.append(tuple(call.loop for call in statement.calls)
-                                       if isinstance(statement, Table) else (statement,))
+                self.statements.append(tuple(origin(call.loop) for call in statement.calls)
+                                       if isinstance(statement, Table) else (origin(statement),))
             super().body((statement,))
             self.here = before
 
@@ -279,7 +279,7 @@ class LocatedModule(llvm.ModuleText):
     """Prints a kernel with a debug location at each instruction."""
 
     def __init__(self, of: Provenance) -> None:
-        super().__init__(of.kernel)
+        super().__init__(llvm.transformed(of.kernel))
         self.of = of
         # For each function the statements behind each number in its comments.
         self.behind: dict[str, Listed] = {}
@@ -293,14 +293,15 @@ class LocatedModule(llvm.ModuleText):
         first = self.outlined[loop].first or loop
         if first is not loop:
             for x, copy in zip(walk([first]), walk([loop]), strict=True):
-                self.copies.setdefault(x, {})[copy] = None
+                self.copies.setdefault(origin(x), {})[origin(copy)] = None
         return super().function(loop, poll)
 
     def print_function(self, loop: For, outlined: Outlined, poll: str) -> str:
         name = super().print_function(loop, outlined, poll)
         _, *own = self.behind.pop("@loop")
         others = self.behind.get(name) or [()] * (1 + len(own))
-        self.behind[name] = [(*x, *y) for x, y in zip([(loop,), *own], others, strict=True)]
+        own = [(origin(loop),), *own]
+        self.behind[name] = [(*x, *y) for x, y in zip(own, others, strict=True)]
         return name
 
     def _with_copies(self, x: Statement) -> Iterator[Statement]:

@@ -27,20 +27,23 @@ def film_of(kind: str) -> Any:
     }[kind]()
 
 
+def module_of_the_book(name):
+    """One of the scripts in book/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, BOOK / f"{name}.py")
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="module")
 def keyboard():
-    sys.path.insert(0, str(BOOK))
-    spec = importlib.util.spec_from_file_location("keyboard", BOOK / "keyboard.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.path.remove(str(BOOK))
+    return module_of_the_book("keyboard")
 
 
 @pytest.fixture(scope="module")
 def tab(keyboard):
     pytest.importorskip("websocket", reason="needs websocket-client, which comes with Jupyter")
-    import check
+    check = module_of_the_book("check")
     if not (executable := check.chromium()):
         pytest.skip("needs a Chromium; CHROMIUM may say where it is")
     with check.browser(executable) as tab:
