@@ -118,7 +118,7 @@ def _in_tiers(key: str, externals: Collection[str], text: Callable[[], str], fol
     def second() -> Any:
         if cpu.host() != processor:
             raise RuntimeError("a flag has changed the processor since the first call")
-        run = _loaded[key] = cpu.undisturbed(lambda: function(key))
+        run = _loaded[key] = cpu.undisturbed(lambda: function(key, level=1))
         return run
     return QuickCode(function(of_first_tier, level=0), second)
 

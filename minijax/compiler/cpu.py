@@ -213,7 +213,7 @@ def compile(assembly: str, stage: str = "object", level: int | None = None) -> A
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()  # variables become registers
     passes.add_simplify_cfg_pass()
-    run(passes, module, machine)
+    run_passes(passes, module, machine)
     return {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage](module)
 
 
@@ -225,7 +225,7 @@ def parsed(assembly: str, triple: str, machine: Any) -> Any:
     return module
 
 
-def run(passes: Any, module: Any, machine: Any) -> None:
+def run_passes(passes: Any, module: Any, machine: Any) -> None:
     """Run LLVM's passes on a module."""
     binding = _llvm()
     try:

@@ -17,12 +17,12 @@ from minijax.primitives.infix import Number
 
 from . import host
 from .arithmetic import Arithmetic
+from .builder import identity_element
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interleaving import groups_in
 from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interval
-from .builder import identity_element
-from .lanes import Partials, in_lanes, partials_of, starts
+from .lanes import Partials, in_lanes, initial_lanes, partials_of
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, cached_on_node)
@@ -409,7 +409,7 @@ class FunctionText:
         """
         self.allocate_on_stack(partial for _, partial in partials.values())
         if not vectors:
-            self.body(starts(partials))
+            self.body(initial_lanes(partials))
         for x, of_rows in vectors.items():
             partial = partials[x][1]
             for k, vector in enumerate(of_rows):

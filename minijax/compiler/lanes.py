@@ -65,8 +65,8 @@ def assignments(loop: For) -> list[Assign]:
             if isinstance(each, Assign) and each.variable not in own]
 
 
-def starts(partials: Partials) -> list[Statement]:
-    """Nothing is in the lanes yet."""
+def initial_lanes(partials: Partials) -> list[Statement]:
+    """Stores of the identity element in all lanes."""
     b, lanes = Builder(), next(iter(partials.values()))[1].size
     with b.loop(lanes, vectorize="parallel", whole=True) as j:
         for op, partial in partials.values():

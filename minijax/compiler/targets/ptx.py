@@ -242,7 +242,7 @@ def compile(text: str, processor: str = "sm_80") -> str:
         module = cpu.parsed(text, TRIPLE, machine)
         options = binding.create_pipeline_tuning_options(3)
         options.loop_vectorization = options.slp_vectorization = False
-        cpu.run(binding.create_pass_builder(machine, options).getModulePassManager(), module,
-                machine)
+        cpu.run_passes(binding.create_pass_builder(machine, options).getModulePassManager(),
+                       module, machine)
         return machine.emit_assembly(module)
     return cpu.undisturbed(work)
