@@ -232,3 +232,15 @@ def test_what_was_given_and_wanted_stands_beside_an_error():
 def test_an_answer_that_is_not_in_the_readers_library_is_missed_by_name():
     assert "mini` has no `exp` yet" in verdict(exercises()["exp"], ...)[1]
     assert "mini`" not in verdict(exercises()["depths"], ...)[1]
+
+
+def test_mutants_of_a_solution_have_one_edit_each_and_a_good_check_accepts_none() -> None:
+    from tests.notebook.mutants import accepted, mutants
+    text = "def f(x, y):\n    if x < 0:\n        return y\n    return jnp.sum(x, axis=1)"
+    found = [*mutants(text)]
+    assert len(found) == len({*found}) > 12
+    for mutant in (text.replace("<", "<="), text.replace("sum", "mean"),
+                   text.replace(", axis=1", ""), text.replace("return y", "return x")):
+        assert mutant in found
+    count, kept = accepted("seen_shape")
+    assert count > 20 and not kept
