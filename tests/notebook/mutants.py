@@ -124,7 +124,7 @@ def mutants(text: str) -> Iterator[str]:
     """The solution with one edit, for each place and each edit.
 
     >>> print(*mutants("x + 1"), sep="; ")
-    x - 1; x; 1; x + 2; x + 0; x + 1.0
+    pass; x - 1; x; 1; x + 2; x + 0; x + 1.0
     """
     tree = ast.parse(text)
     seen = {ast.unparse(tree)}
