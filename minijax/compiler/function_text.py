@@ -31,7 +31,6 @@ from .metadata import Aliases
 from .outlining import Outlined
 from .routines import ALONE, LENGTHS, is_library_call
 from .scalars import OPS, kind_of
-from .tables import Table
 from .vectorization import Vectorized, have_own_elements, lanes_in, pays
 from .vectors import Function, calls, function
 
@@ -501,12 +500,6 @@ class FunctionText:
         types = ", ".join(operand.split()[0] for operand in operands)
         self.module.functions.setdefault(name, f"declare {result} @{name}({types})")
         return f"call {result} @{name}({', '.join(operands)})"
-
-    def print_table(self, table: Table) -> None:
-        words = self.fresh("%list")
-        self.emit(f"{words} = ptrtoint ptr %list to i64")
-        self.emit(f"call i64 @calls(i64 {words}, i64 ptrtoint (ptr {self.module.table(table)} to "
-                  "i64))")
 
     def print_while(self, loop: While) -> None:
         if not self.polls:

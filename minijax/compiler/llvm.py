@@ -22,7 +22,6 @@ from .memory import WORD
 from .metadata import Metadata
 from .outlining import Outlined, outlined_loops
 from .routines import block
-from .tables import Entry, Table, calls_of, table_of, with_tables
 from .vector_text import VectorText
 from .vectors import Function, called_in, lanes_of
 
@@ -96,7 +95,6 @@ class ModuleText:
         self.lanes = lanes_of(self.called)
         self.metadata = Metadata()
         self.sites = sites(kernel)
-        self.max_arguments = 0  # arguments of a call in a table
 
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> FunctionText:
         """A printer of one function."""
@@ -108,7 +106,7 @@ class ModuleText:
 
     def text(self) -> str:
         """The module: helpers in use, the functions, the metadata."""
-        bodies = split_body(with_tables(self.kernel.body, self.entry), MAX_FUNCTION)
+        bodies = split_body(self.kernel.body, MAX_FUNCTION)
         names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies))), ""]
         parts = [*map(self.kernel_part, names, bodies, names[1:])]
         return self.assembled(*parts)
@@ -128,25 +126,6 @@ class ModuleText:
             inner.emit(f"%status = tail call {following}(ptr %list)")
         status = "i32 %status" if following else "i32 0"
         return inner.text(f"{name}(ptr noundef %list) noinline", status)
-
-    def entry(self, statement: Statement) -> Entry | None:
-        """The entry of a loop in a call table, if its function takes only buffers and never returns
-        early.
-        """
-        outlined = self.outlined.get(statement) if isinstance(statement, For) else None
-        buffers = tuple(x for x in outlined.captures if isinstance(x, Buffer)) if outlined else ()
-        if not outlined or outlined.blocks or not buffers or len(buffers) < len(outlined.captures):
-            return None
-        name = self.function(statement, POLL)  # type: ignore[arg-type]
-        return None if name in self.interruptible else Entry(statement, name, buffers)
-
-    def table(self, table: Table) -> str:
-        """The name of a call table; its interpreter is defined beside it."""
-        self.max_arguments = max(self.max_arguments, *(len(call.captures) for call in table.calls))
-        name = f"@table.{sum(x.startswith('@table') for x in self.functions) + 1}"
-        self.functions[name] = f"{name} = internal constant {table_of(table, self.kernel)}"
-        self.functions["@calls"] = calls_of(self.kernel, self.max_arguments)
-        return name
 
     def function(self, loop: For, poll: str) -> str:
         """The name of an outlined loop's function, which polls for signals with `poll`."""

@@ -1,6 +1,6 @@
 """Restricted Python as LLVM assembly, for the functions of the runtime: those that kernels call.
 
-Builds on Python's parser. pool.py, interrupts.py and tables.py have the functions. Chapter 26.
+Builds on Python's parser. pool.py and interrupts.py have the functions. Chapter 26.
 In PyPy: RPython, in which its runtime is written; JAX has its own in C++.
 """
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.compiler import function_splitting, tables
+from minijax.compiler import function_splitting
 from minijax.compiler.loops import For, walk
 from tests.generated.programs import generate
 from tests.generated.running import check
@@ -21,8 +21,7 @@ def lengths(text):
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-def test_no_function_grows_with_the_number_of_layers(monkeypatch):
-    monkeypatch.setattr(tables, "MIN_CALLS", 10 ** 9)
+def test_no_function_grows_with_the_number_of_layers():
     few, more = (assembly(lambda ws: network(minijax, ws, X), [np.eye(8, dtype=np.float32)] * n)
                  for n in (24, 96))
     assert more.count("i32 @stretch.") > 2 * few.count("i32 @stretch.") > 4
