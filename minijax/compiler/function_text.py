@@ -27,7 +27,6 @@ from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, cached_on_node)
 from .memory import ALIGNMENT, HEADER, WORD, round_up
-from .metadata import Aliases
 from .outlining import Outlined
 from .routines import ALONE, LENGTHS, is_library_call
 from .scalars import OPS, kind_of
@@ -115,9 +114,8 @@ class FunctionText:
 
     width = 0  # the lanes of what is printed for each scalar; of vectors alone
 
-    def __init__(self, module: Any, buffers: Collection[Buffer], lanes: int = 0) -> None:
+    def __init__(self, module: Any, lanes: int = 0) -> None:
         self.module, self.lanes = module, lanes
-        self.aliases = Aliases(module.metadata, buffers, module.kernel.offsets)
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.names: dict[Operand | Variable | Buffer, str] = {}
@@ -263,15 +261,11 @@ class FunctionText:
         """The pointer type of a buffer."""
         return "ptr"
 
-    def place(self, x: Load | Store) -> str:
-        """The address of an element with its alignment and alias metadata."""
-        notes = self.aliases.access(x.buffer)
-        address = f"{self.pointer(x.buffer)} {self.address(x.buffer, x.index)}"
-        return f"{address}, align {x.buffer.dtype.itemsize}{notes}"
-
     def access(self, x: Load | Store, t: str, value: str = "") -> str:
         """The instruction of a load of a type, or of a store of a value."""
-        return f"store {value}, {self.place(x)}" if value else f"load {t}, {self.place(x)}"
+        place = f"{self.pointer(x.buffer)} {self.address(x.buffer, x.index)}"
+        operation = f"store {value}" if value else f"load {t}"
+        return f"{operation}, {place}, align {x.buffer.dtype.itemsize}"
 
     def print_load(self, load: Load) -> None:
         x = load.target

@@ -4,7 +4,7 @@ Builds on function_text.py and vector_text.py; imports no compiler. Chapter 24.
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +17,8 @@ from .index_set_splitting import split_loops
 from .interrupts import SignalPolls, sites
 from .loop_unrolling import unroll_loops
 from .loop_unswitching import unswitch_loops
-from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, cached_on_node, walk)
+from .loops import (INT64, For, Kernel, Scalar, Statement, accesses, cached_on_node, walk)
 from .memory import WORD
-from .metadata import Metadata
 from .outlining import Outlined, outlined_loops
 from .routines import block
 from .vector_text import VectorText
@@ -66,8 +65,7 @@ def block_assembly(name: str) -> str:
     parameters, accumulators, body = block(name)
     nothing = Kernel(name, (), (), (), (), 0, {}, ())  # to outline: totals are in registers
     module = ModuleText(nothing)
-    buffers = [x for x in (*parameters, *accumulators) if isinstance(x, Buffer)]
-    inner = module.printer(buffers, accumulators[0].size)
+    inner = module.printer(accumulators[0].size)
     inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
     inner.allocate_on_stack(accumulators)
     inner.body(body)
@@ -93,32 +91,31 @@ class ModuleText:
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
         self.lanes = lanes_of(self.called)
-        self.metadata = Metadata()
         self.sites = sites(kernel)
 
-    def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> FunctionText:
+    def printer(self, lanes: int = 0) -> FunctionText:
         """A printer of one function."""
-        return FunctionText(self, buffers, lanes)
+        return FunctionText(self, lanes)
 
     def in_vectors(self, text: FunctionText, lanes: int) -> VectorText:
         """A printer of vectors that goes on with the lines of a printer of scalars."""
         return VectorText(text, lanes)
 
     def text(self) -> str:
-        """The module: helpers in use, the functions, the metadata."""
+        """The module: helpers in use, and the functions."""
         bodies = split_body(self.kernel.body, MAX_FUNCTION)
         names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies))), ""]
         parts = [*map(self.kernel_part, names, bodies, names[1:])]
         return self.assembled(*parts)
 
     def assembled(self, *parts: str) -> str:
-        """The module of some functions, with the helpers in use and the metadata."""
-        return "\n".join([*self.functions.values(), *parts, *self.metadata.lines]) + "\n"
+        """The module of some functions, with the helpers in use."""
+        return "\n".join([*self.functions.values(), *parts]) + "\n"
 
     def kernel_part(self, name: str, body: Sequence[Statement], following: str) -> str:
         """One part of the kernel as a function that tail-calls the next."""
         buffers = dict.fromkeys(accesses(walk(body)))
-        inner = self.printer(buffers)
+        inner = self.printer()
         inner.load_buffer_addresses(self.kernel, buffers)
         inner.polls = SignalPolls(inner, POLL)
         inner.body(body)
@@ -137,8 +134,7 @@ class ModuleText:
 
     def print_function(self, loop: For, outlined: Outlined, poll: str) -> str:
         """The name of an outlined function; equal texts share one."""
-        operands = *outlined.captures, *outlined.private
-        inner = self.printer([x for x in operands if isinstance(x, Buffer)])
+        inner = self.printer()
         inner.polls = SignalPolls(inner, poll)
         inner.is_outlined, inner.is_shared = True, bool(outlined.blocks)
         for position, operand in enumerate(outlined.captures):
@@ -174,7 +170,7 @@ class ModuleText:
         v, name, vector = f"<{self.lanes} x {t}>", f"@{f.name}.{t}", f"@{f.name}.{self.lanes}.{t}"
         count = len(f.parameters)
         if name not in self.functions:
-            inner = self.printer(())
+            inner = self.printer()
             vectors = self.in_vectors(inner, self.lanes)
             for k, x in enumerate(f.parameters):
                 vectors.vectors[x], vectors.steps[x] = f"%x{k}", None

@@ -235,10 +235,10 @@ class VectorText(FunctionText):
 
     def vector_at(self, first: str, k: int, access: Load | Store, value: str = "") -> str:
         """A vector of neighbours, the k-th from a place on: loaded, or stored if it is given."""
-        t, notes = llvm_type(access.buffer.dtype), self.aliases.access(access.buffer)
+        t = llvm_type(access.buffer.dtype)
         place, name = self.fresh("%at"), self.fresh("%wide")
         self.emit(f"{place} = getelementptr inbounds {t}, ptr {first}, i64 {k * self.lanes}")
-        at = f"ptr {place}, align {access.buffer.dtype.itemsize}{notes}"
+        at = f"ptr {place}, align {access.buffer.dtype.itemsize}"
         self.emit(f"store {value}, {at}" if value else f"{name} = load {self.in_lanes(t)}, {at}")
         return name
 

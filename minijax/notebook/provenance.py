@@ -19,11 +19,10 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from minijax.compiler import cpu, llvm
 from minijax.compiler.costs import costs_of, memory_of
 from minijax.compiler.function_text import FunctionText
-from minijax.compiler.loops import (Assign, Buffer, For, Let, Load, Read, Scalar, Statement, Store,
+from minijax.compiler.loops import (Assign, For, Let, Load, Read, Scalar, Statement, Store,
                                     accessed, bodies, defined, origin, used, walk)
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.outlining import Outlined
-from minijax.compiler.tables import Table
 from minijax.compiler.pairs import with_programs
 from minijax.compiler.text import KernelText
 from minijax.compiler.vectors import Function
@@ -260,10 +259,9 @@ class LocatedFunction(FunctionText):
     def body(self, statements: Iterable[Statement]) -> None:
         before = self.here
         for statement in statements:
-            if origin(statement) in self.located.of.numbers or isinstance(statement, Table):
+            if origin(statement) in self.located.of.numbers:
                 self.here = len(self.statements)
-                self.statements.append(tuple(origin(call.loop) for call in statement.calls)
-                                       if isinstance(statement, Table) else (origin(statement),))
+                self.statements.append((origin(statement),))
             super().body((statement,))
             self.here = before
 
@@ -286,8 +284,8 @@ class LocatedModule(llvm.ModuleText):
         # What is not printed, for it equals what is.
         self.copies: dict[Statement, dict[Statement, None]] = {}
 
-    def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> LocatedFunction:
-        return LocatedFunction(self, buffers, lanes)
+    def printer(self, lanes: int = 0) -> LocatedFunction:
+        return LocatedFunction(self, lanes)
 
     def function(self, loop: For, poll: str) -> str:
         first = self.outlined[loop].first or loop
@@ -318,14 +316,13 @@ class LocatedModule(llvm.ModuleText):
     def located(self) -> tuple[str, Listed]:
         """The text; its locations are lines of a list of statements, which is given too."""
         text, listed = self.text(), Listed([()])
-        lines, unit = list[str](), len(self.metadata.lines)
-        scope = unit + 3
-        nodes = [f"!llvm.dbg.cu = !{{!{unit}}}", f"!llvm.module.flags = !{{!{unit + 1}}}",
-                 f"!{unit} = distinct !DICompileUnit(language: DW_LANG_C99, file: !{unit + 2}, "
+        lines, scope = list[str](), 3
+        nodes = ["!llvm.dbg.cu = !{!0}", "!llvm.module.flags = !{!1}",
+                 "!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !2, "
                  "emissionKind: DebugDirectivesOnly)",
-                 f'!{unit + 1} = !{{i32 2, !"Debug Info Version", i32 3}}',
-                 f'!{unit + 2} = !DIFile(filename: "loops", directory: "")',
-                 f"!{unit + 3} = !DISubroutineType(types: !{{}})"]
+                 '!1 = !{i32 2, !"Debug Info Version", i32 3}',
+                 '!2 = !DIFile(filename: "loops", directory: "")',
+                 "!3 = !DISubroutineType(types: !{})"]
         for line in text.splitlines():
             name = re.match(r"define [^@]*(@[\w.]+)", line)
             number = re.search(r" ; (\d+)$", line)
@@ -333,8 +330,8 @@ class LocatedModule(llvm.ModuleText):
                 scope, first = scope + 1, len(listed)
                 listed += [tuple(y for x in xs for y in self._with_copies(x))
                            for xs in self.behind[name[1]]]
-                nodes.append(f"!{scope} = distinct !DISubprogram(file: !{unit + 2}, "
-                             f"type: !{unit + 3}, unit: !{unit}, spFlags: DISPFlagDefinition)")
+                nodes.append(f"!{scope} = distinct !DISubprogram(file: !2, type: !3, unit: !0, "
+                             "spFlags: DISPFlagDefinition)")
                 line = f"{line[:-1]}!dbg !{scope} {{"
             elif number:
                 line = (f"{line[:number.start()]}, !dbg !DILocation(line: "

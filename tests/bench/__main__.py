@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 # Those that know rows, and `--quick`.
-CHOOSING = ("ratios", "eager", "first_calls", "growth", "compilers", "host_cost", "processes",
+CHOOSING = ("ratios", "eager", "first_calls", "growth", "compilers", "tiers", "host_cost", "processes",
             "scaling")
 WHOLE = ("import_time", "tour")
 

@@ -319,13 +319,6 @@ def test_temporaries_that_share_memory_see_each_others_stores():
     np.testing.assert_array_equal(got, np.tile(x[:16], 4))
 
 
-def test_buffers_apart_are_declared_so_and_others_not():
-    def scopes(apart):
-        return llvm.assembly(shifted_through_shared_memory(apart)).count("!noalias")
-
-    assert scopes(apart=True) == scopes(apart=False) > 0
-
-
 def test_a_call_passes_addresses():
     a, b = Buffer("a", F32, (2, 3, 4), "input"), Buffer("b", F32, (2, 4, 5), "input")
     c, i = Buffer("c", F32, (2, 3, 5), "output"), Scalar("i", INT64)

@@ -16,11 +16,12 @@ from ..builder import Builder
 from ..instructions import plain, shifted
 from ..function_text import FunctionText, _stored_type
 from ..llvm import ModuleText
-from ..loops import (MMA, Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Operand,
-                     Scalar, Shuffle, Statement, accesses, defined, used, walk)
+from ..loops import (MMA, Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Load,
+                     Operand, Scalar, Shuffle, Statement, Store, accesses, defined, used, walk)
 from ..remainder import remainder
 from ..scalars import FLOAT32, kind_of
 from ..vectors import Function
+from .aliases import Aliases, Metadata
 from .coalescing import ALIGNMENT
 from .special_functions import FORMULAS, quotient
 from .thread_block import WARP
@@ -76,13 +77,14 @@ class LaunchesText(ModuleText):
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(replace(kernel, body=()))
-        self.kernel = kernel
+        self.kernel, self.metadata = kernel, Metadata()
 
     def launch(self, name: str, launch: Launch) -> str:
         """A launch as a function."""
         buffers, workspace, numbers = parameters(self.kernel, launch)
         every = dict.fromkeys(accesses(walk(launch.body)))
-        inner = LaunchText(self, list(every))
+        inner = LaunchText(self)
+        inner.aliases = Aliases(self.metadata, every, self.kernel.offsets)
         arguments: list[Any] = [*buffers, *numbers]
         inner.names |= {x: f"%argument.{k}" for k, x in enumerate(arguments)}
         types = (ADDRESS if isinstance(x, Buffer) else inner.type_of(x.dtype) for x in arguments)
@@ -116,12 +118,16 @@ class LaunchText(FunctionText):
     """Prints one launch."""
 
     invariant: Collection[Any] = ()  # what the innermost loop does not change
+    aliases: Aliases
 
     def pointer(self, buffer: Buffer) -> str:
         """Shared memory has an address space of its own: cast to the generic one, LLVM optimises
         less.
         """
         return "ptr addrspace(3)" if buffer.role == "shared" else "ptr"
+
+    def access(self, x: Load | Store, t: str, value: str = "") -> str:
+        return super().access(x, t, value) + self.aliases.access(x.buffer)
 
     def print_let(self, let: Let) -> None:
         """LLVM has no exact remainder of floats for this target, and takes 32 bits of the count of

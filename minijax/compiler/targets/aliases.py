@@ -1,12 +1,12 @@
-"""Alias metadata for LLVM: which accesses are independent.
+"""Alias metadata for LLVM's optimiser: which accesses of a launch are independent.
 
-Builds on loops.py; llvm.py prints it. Chapter 24. In XLA: `llvm_ir::AliasAnalysis`.
+Builds on loops.py; ptx.py prints it. Chapter 27. In XLA: `llvm_ir::AliasAnalysis`.
 """
 
 from collections.abc import Iterable, Mapping
 
-from .loops import Buffer
-from .memory import overlap
+from ..loops import Buffer
+from ..memory import overlap
 
 
 class Metadata:
@@ -25,7 +25,7 @@ class Metadata:
 
 
 class Aliases:
-    """Alias scopes of a function's buffers: all are disjoint, except temps that share bytes.
+    """Alias scopes of a launch's buffers: all are disjoint, except temps that share bytes.
 
     `offsets` are those of the temps in the workspace.
     """
