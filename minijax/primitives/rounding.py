@@ -98,9 +98,8 @@ class RoundingMethod(enum.IntEnum):
 def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
         return round_even(x)
-    whole = trunc(x)
-    away = builtins.abs(x - whole) >= .5
-    return whole + where(away, copysign(x.const(1), x), copysign(x.const(0), x))
+    # With 0.5 itself, its predecessor would be rounded up.
+    return trunc(x + copysign(x.const(np.nextafter(.5, 0, dtype=x.dtype)), x))
 
 
 round_p = elementwise(
