@@ -43,8 +43,9 @@ log_p, log = unary(
 
 def _log1p(x: np.ndarray) -> np.ndarray:
     """NumPy's, exact for small complex numbers too, of which that takes the logarithm of 1 + x."""
-    y = np.array(np.log1p(x))
+    y = np.log1p(x)
     if x.dtype.kind == "c":
+        y = np.array(y)
         re, im = x.real.astype(np.float64), x.imag.astype(np.float64)
         is_small = np.maximum(abs(re), abs(im)) < .5
         square = np.where(is_small, re * (2 + re) + im * im, 0)  # |1 + x|² - 1
