@@ -48,10 +48,8 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     if order not in ("K", "C", None, "A"):
         raise NotImplementedError("Only implemented for order='K'")
     core.base_trace.notify("cast", object, dtype)
-    out = _array(object, dtype)
-    if out.ndim < ndmin:
-        out = lax.broadcast_to_rank(out, ndmin)
-    return copied(out) if copy and out is object else out
+    out = _array(copied(object) if copy and isinstance(object, Array) else object, dtype)
+    return lax.broadcast_to_rank(out, ndmin) if out.ndim < ndmin else out
 
 
 def _array_of_positional(object: Any, dtype: Any, *args: Any, **named: Any) -> Array:
@@ -83,10 +81,8 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *,
     """
     if not copy and interchange.is_on_gpu(a):
         a = _narrowed(interchange.from_gpu(a))
-    if dtype is None and isinstance(a, Array) and not copy:
-        return a
     core.refuse_mask(a)  # which `array` drops
-    return array(a, dtype, order=order)
+    return array(a, dtype, order=order, copy=bool(copy))
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
@@ -106,7 +102,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
                     "input.", DeprecationWarning)
         x = lax.real(x)
     converted = convert(x, dtype)
-    return copied(converted) if copy and converted is x else converted
+    return copied(converted) if copy else converted
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:

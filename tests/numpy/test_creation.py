@@ -94,7 +94,19 @@ def test_what_is_an_array_already_is_not_copied():
     import minijax.numpy as jnp
 
     x = jnp.arange(3)
-    assert jnp.asarray(x) is x
+    assert jnp.asarray(x) is x and jnp.asarray(x, x.dtype) is x
+    assert jnp.array(x, x.dtype, copy=False) is x and jnp.array(x) is not x
+
+
+@pytest.mark.parametrize("x", [np.ones(3, np.float32), 1.5, 3])
+@pytest.mark.parametrize("use", [
+    lambda jnp, x: jnp.array(x), lambda jnp, x: jnp.array(x, int),
+    lambda jnp, x: jnp.array(x, jnp.float32), lambda jnp, x: jnp.array(x, int, copy=False),
+    lambda jnp, x: jnp.asarray(x, jnp.float32), lambda jnp, x: jnp.asarray(x, int, copy=True),
+    lambda jnp, x: jnp.copy(x), lambda jnp, x: jnp.asarray(x).astype(int, copy=True)])
+def test_a_copy_in_a_jaxpr_stands_before_the_conversion(use, x):
+    ours, theirs = (str(lib.make_jaxpr(lambda x: use(lib.numpy, x))(x)) for lib in (minijax, jax))
+    assert ours == theirs
 
 
 def test_an_array_made_from_numpy_shares_nothing_with_it():
