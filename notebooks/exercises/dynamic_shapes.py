@@ -143,6 +143,8 @@ def grade_mean_of_positive(mean_of_positive: Callable) -> None:
         agree(f"x = {values}", jax.grad(mean_of_positive)(x), np.where(x > 0, 1 / count, 0),
               "the mean is right; its gradient should be 0 where x is not positive, also at 0",
               what="the gradient")
+    agree("x = [[1, -2, 3], [5, 0, -1]]", compiled(jnp.array([[1.0, -2, 3], [5, 0, -1]])), 3.0,
+          "right for five elements in a row, and x may have any shape")
 
 
 exercise(
@@ -168,6 +170,8 @@ def mean_of_positive(x):
          "    return jnp.cumsum(jnp.sort(x)[::-1])[n] / n", "divide by how many"),
         ("def mean_of_positive(x):\n"
          "    return jnp.sum(jnp.where(x >= 1, x, 0.0)) / jnp.sum(x > 0)", "divide by how many"),
+        ("def mean_of_positive(x):\n"
+         "    return 5 * jnp.mean(jnp.where(x > 0, x, 0.0)) / jnp.sum(x > 0)", "any shape"),
     ],
     hints=["how many are positive is a sum, too"])
 
@@ -178,17 +182,19 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
              ([2.0, 1.0, 9.0, -9.0], 2), ([0.5, 1.0, np.nan, np.nan], 2), ([3.0, 1.0, 2.0, 0.0], 4),
              ([0.0, 1.0, 1000.0, 0.0], 2), ([1000.0, 1001.0, 0.0, 0.0], 2),
              ([-1000.0, -1001.0, 0.0, 0.0], 2), ([-300.0, 300.0, 0.0, 0.0], 2),
-             *((random.normal(size=4).round(2).tolist(), n) for n in (1, 2, 3, 4))]
+             *((random.normal(size=4).round(2).tolist(), n) for n in (1, 2, 3, 4)),
+             ([1.0, 2.0, 0.0, 1.5, 3.0, 0.5], 5), ([2.0], 1)]
     for values, n in inputs:
         x = np.array(values, np.float32)
         e = np.exp(x[:n] - np.max(x[:n]))
-        expected, telling = np.append(e / e.sum(), np.zeros(4 - n)), f"x = {values} and n = {n}"
+        expected = np.append(e / e.sum(), np.zeros(len(x) - n))
+        telling = f"x = {values} and n = {n}"
         with wanting(telling, expected, (IndexError, "a slice up to a traced n has no length: keep "
-                     "all four")):
+                     "all four"), "x need not have four elements"):
             out = numbers(compiled(x, n))
-        expect(np.shape(out) == (4,), f"for {telling} the answer is {shown(expected)}, and yours "
-               f"is {shown(out)}\nas many are expected as x has")
-        counts, large = np.arange(4) < n, np.max(x[:n])
+        expect(np.shape(out) == x.shape, f"for {telling} the answer is {shown(expected)}, and "
+               f"yours is {shown(out)}\nas many are expected as x has")
+        counts, large = np.arange(len(x)) < n, np.max(x[:n])
         with np.errstate(all="ignore"):
             zeroed = np.exp(np.where(counts, x, 0.0) - large)
             every = np.exp(x - large)
@@ -206,8 +212,8 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
               (np.isnan(out).any(), "it does not matter what the padding contains, even nan: "
                "replace it before anything is computed"),
               "the n that count add up to 1, and the others are 0")
-        expect(not np.any(np.asarray(out)[n:]), f"for {telling} the last {4 - n} are 0, and yours "
-               f"are {np.asarray(out)[n:].tolist()}: replace the others by minus infinity")
+        expect(not np.any(np.asarray(out)[n:]), f"for {telling} the last {len(x) - n} are 0, and "
+               f"yours are {np.asarray(out)[n:].tolist()}: replace the others by minus infinity")
 
 
 exercise(
@@ -237,6 +243,9 @@ def padded_softmax(x, n):
         ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
          "    low = jnp.min(jnp.where(counts, x, jnp.inf)) - 50\n"
          "    return jax.nn.softmax(jnp.where(counts, x, low))", "by minus infinity"),
+        ("def padded_softmax(x, n):\n"
+         "    return jax.nn.softmax(jnp.where(jnp.arange(4) < n, x, -jnp.inf))",
+         "need not have four"),
     ],
     hints=["of which number is the exponential 0?"])
 
@@ -323,6 +332,10 @@ def grade_first_few(first_few: Callable) -> None:
     agree("x = [1, nan, 3], k = 3 and the mask [0, 1, 1]",
           compiled(np.array([1, np.nan, 3], np.float32), np.array([False, True, True]), 3),
           [np.nan, 3.0, np.nan], "a nan of x is an element like any other: ask the mask")
+    long = np.arange(128, dtype=np.float32)
+    agree("x = 0, 1, … 127, k = 3 and a mask that is true at 2 and 120",
+          compiled(long, (long == 2) | (long == 120), 3), [2.0, 120.0, np.nan],
+          "x may have any length: which place does not exist in this one?")
 
 
 exercise(
@@ -345,6 +358,8 @@ def first_few(x, mask, k):
         ("def first_few(x, mask, k):\n    y = jnp.where(mask, x, jnp.nan)\n"
          "    order = jnp.argsort(jnp.isnan(y), stable=True)\n"
          "    return jnp.concatenate([y[order], jnp.full(k, jnp.nan)])[:k]", "ask the mask"),
+        ("def first_few(x, mask, k):\n    places = jnp.nonzero(mask, size=k, fill_value=99)[0]\n"
+         "    return x.at[places].get(mode='fill', fill_value=jnp.nan)", "any length"),
     ],
     hints=["`nonzero` with a size, filled with a place that does not exist"])
 

@@ -282,12 +282,12 @@ exercise(
 def grade_transpose_rule(transpose_rule: Callable) -> None:
     mini = _library()
     expect("transpose" in mini.SIMPLER, 'now put it into the table: `SIMPLER["transpose"] = …`')
-    x = np.arange(24.0).reshape(2, 3, 4)
     orders = list(itertools.permutations(range(3)))
-    for p, q in itertools.product(orders, orders):
+    arrays = np.arange(24.0).reshape(2, 3, 4), np.arange(27.0).reshape(3, 3, 3)
+    for x, p, q in itertools.product(arrays, orders, orders):
         def f(x: Any, p: Any = p, q: Any = q) -> Any:
             return mini.transpose(mini.transpose(x, p), q)
-        inputs = f"transpose(transpose(x, {p}), {q}) of an x of shape (2, 3, 4)"
+        inputs = f"transpose(transpose(x, {p}), {q}) of an x of shape {x.shape}"
         with instead_of(RecursionError, "", f"for {inputs} your rule calls `transpose`, which is "
                         "given to your rule, and so on: when is there nothing to be done?"):
             program, result = _simplified(mini, f, x)
@@ -295,7 +295,8 @@ def grade_transpose_rule(transpose_rule: Callable) -> None:
         agree(inputs, mini.eval_jaxpr(program, x)[0].shape, x.transpose(once).shape,
               "axis k of the result is axis q[k] of the middle one; which axis of x is that?",
               what="the shape", tolerance=0)
-        agree(inputs, mini.eval_jaxpr(program, x)[0], x.transpose(once), what="the result")
+        agree(inputs, mini.eval_jaxpr(program, x)[0], x.transpose(once), "where all axes are "
+              "equally long the shape does not tell whether they were moved", what="the result")
         expected = ["transpose"] * (once != (0, 1, 2))
         expect(result == expected, f"for {inputs} the operations that are left are {expected}, and "
                f"yours are {result}" + ("\na rule is wanted for every two in a row, and what it "
@@ -334,6 +335,7 @@ exercise(
                                    'params["axes"]))', end=_UNMOVED), "and which axis of x"),
            (_transpose_text(inside="return args[0]", end=_UNMOVED), "for transpose"),
            (_transpose_text(test="False", end=_UNMOVED), "that are left"),
+           (_transpose_text(end="x"), "equally long"),
            (_transpose_text(test="name", inside="return transpose(x, axes)", end=_UNMOVED),
             "nothing to be done"),
            (_transpose_text(end=_UNMOVED).replace("SIMPLER[", "dict()["), "into the table")],
