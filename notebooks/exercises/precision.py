@@ -46,7 +46,7 @@ def grade_gap(gap: Callable) -> None:
     between = np.array([1.5, 3.0, 0.75, 1000.0, 9e6, 0.1, 1.7e9], np.float32).tolist()
     between += np.float32(2.0 ** random.uniform(-40, 40, 40)).tolist()
     below = [float(np.nextafter(np.float32(power), np.float32(0))) for power in powers]
-    ends = [2.0**-126, 2.0**127, float(np.finfo(np.float32).max)]
+    ends = [2.0**-126, 2.0**127, 1.5 * 2.0**127]
     hints = ("how many marks are there from 1 to 2, and from 2 to 4?",
              "it is right at powers of two; from one of them to the next, all marks are equally "
              "far apart",
