@@ -505,7 +505,8 @@ exercise("Settings", chapter=CHAPTER, grade=grade_settings,
 def grade_per_sensor(per_sensor: Callable) -> None:
     random = np.random.default_rng(6)
     tables = [_array([[1, 10], [2, 40]]), *(
-        random.integers(1, 9, shape).astype(np.float32) for shape in ((3, 3), (2, 4), (4, 1)))]
+        random.integers(1, 9, shape).astype(np.float32) for shape in ((3, 3), (2, 4), (4, 1))),
+        _array([[-8, 2], [4, -1], [1, -6]])]
     for table in tables:
         expected, inputs = table / table.max(axis=0), f"the table {shown(table)}"
         with wanting(inputs, expected):
@@ -516,6 +517,7 @@ def grade_per_sensor(per_sensor: Callable) -> None:
               (near(result, table / table.max()), "that divides all by one number"),
               (np.shape(result) == expected.T.shape and near(result, expected.T), "the numbers are "
                "right, and rows and columns are exchanged: where do the results lie?"),
+              (bool((table < 0).any()), "-8 is large in size, and is not the largest number"),
               "each column by its own largest number", what="the table")
     expect(maps(per_sensor, jnp.ones((2, 3))), "the table is right, and this time `vmap` should "
            "make it")
@@ -530,6 +532,8 @@ exercise("per_sensor", chapter=CHAPTER, grade=grade_per_sensor,
                 (_SENSOR.format("jax.vmap(relative, in_axes=1)(table)"), "are exchanged"),
                 (_SENSOR.format("relative(table)"), "by one number"),
                 (_SENSOR.format("table / table.max(axis=0)"), "`vmap` should make it"),
+                (_SENSOR.format("jax.vmap(lambda v: v / jnp.abs(v).max(), 1, 1)(table)"),
+                 "large in size"),
                 (_SENSOR.format("jax.vmap(relative, out_axes=1)(table)"), "column by its own")],
          right=[_SENSOR.format("jax.vmap(relative)(table.T).T")])
 
