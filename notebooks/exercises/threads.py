@@ -415,14 +415,16 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         def __init__(self, text: str, functions: dict | None = None) -> None:
             self.text, self.functions = text, functions or {}
 
-    real, made = mini.compiled, []
+    real, made, codes = mini.compiled, [], []
 
     def compiled(text: Any, threads: bool = False) -> Any:
         made.append((text.text, threads))
-        return object()
+        codes.append(object())
+        return codes[-1]
 
     def called(what: str, expected: int, hint: str, *calls: tuple) -> list:
         made.clear()
+        codes.clear()
         with wanting(what, f"{expected} compilations", (
                 AttributeError, "the words are in `text.text`"), (TypeError, "what is the key?"),
                 what="what is expected"):
@@ -436,8 +438,8 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         one, two, again = (Given(word) for word in ("one", "two", "one"))
         result = called("a text and an equal one", 1, "two texts with the same words are two "
         "objects; what is equal?", (one,), (again,))
-        expect(result[0] is result[1] is not None, "for a text and an equal one the same code is "
-               f"expected, and yours are {result}: return what was kept")
+        expect(result[0] is result[1] is codes[0], "for a text and an equal one the code that "
+               f"`compiled` gave is expected, twice, and yours are {result}: return what was kept")
         called("another text", 1, "it has other words", (two,))
         called("a text, with threads and without", 1, "`threads` makes other code of the same "
                "text, and that without was compiled before", (one, True), (one, False))
@@ -446,8 +448,12 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         called("a text, with threads and without, again,", 0, "both were compiled before",
                (one, True), (one, False))
         with_functions = [Given("three", {"f0": k}) for k in range(2)]
-        called("two equal texts with functions", 2, "the text says `f0`; which function that is, "
-        "it does not say", *((each,) for each in with_functions))
+        result = called("two equal texts with functions", 2, "the text says `f0`; which function "
+                        "that is, it does not say", *((each, True) for each in with_functions))
+        expect(result == codes and made == [("three", True)] * 2, "for two equal texts with "
+               "functions, with threads, `compiled` is called with threads and gives "
+               f"{codes}, and yours are {result}, by calls with {made}: return what it gives, and "
+               "hand `threads` on there, too")
     finally:
         mini.compiled = real
 
@@ -483,7 +489,9 @@ exercise(
            (_once(first="CODE.clear() if len(CODE) > 1 else None"), "compiled before"),
            (_once(first="if text.functions or threads:\n        return compiled(text, threads)"),
             "both were compiled before"),
-           (_once().replace("compiled(text, threads)", "compiled(text)"), "hand `threads` on")])
+           (_once().replace("compiled(text, threads)", "compiled(text)"), "hand `threads` on"),
+           (_once(first="if text.functions:\n        return compiled(text)"), "there, too"),
+           (_once().replace("return CODE[key]", "return CODE"), "what was kept")])
 
 
 # -- in_key ----------------------------------------------------------------------------------------
