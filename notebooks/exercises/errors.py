@@ -590,6 +590,10 @@ def grade_distances(distances: Any) -> None:
                "each pair"),
               (near(result, expected**2), "the distance is the root of that"),
               "compare each point with each centre")
+    points = random.integers(-4, 5, (2, 3)).astype(np.float32)
+    agree(f"points = centres = {points.tolist()}", distances(jnp.array(points), jnp.array(points)),
+          np.sqrt(((points[:, None] - points) ** 2).sum(-1)), "a point may have three numbers, and "
+          "`between` takes them")
     points = np.array([[3000.0, 1.0], [3000.0, 1.5]], np.float32)
     expected = np.array([[0.0, 0.5], [0.5, 0.0]])
     agree(f"points = centres = {points.tolist()}", distances(jnp.array(points), jnp.array(points)),
@@ -628,5 +632,7 @@ def distances(points, centres):
         ("def distances(points, centres):\n    square = lambda x: jax.vmap(jnp.dot)(x, x)\n"
          "    return jnp.sqrt(square(points)[:, None] + square(centres) - 2 * points @ centres.T)",
          "keeps few digits"),
+        ("def distances(points, centres):\n    return jax.vmap(\n        lambda p: jnp.hypot("
+         "p[0] - centres[:, 0], p[1] - centres[:, 1]))(points)", "three numbers"),
     ],
     hints=["write first what compares one point with all centres"])

@@ -141,6 +141,12 @@ def grade_ordered_sum(ordered_sum: Callable) -> None:
                    "missing, or there are too many")
             expect(result == expected, message + "the last digits: in which order do you add up "
                    "what the blocks give, and what is in them?")
+    x, result = np.random.default_rng(1).normal(size=1000) * 1e3, None
+    with contextlib.suppress(Exception):
+        result = ordered_sum(x.copy(), 64, lambda f, n: None)
+    expect(result != _one_by_one([_one_by_one(x[k:k + 64]) for k in range(0, 1000, 64)]), "where "
+           "`run` does nothing, yours gives the sum all the same: the function that `run` calls "
+           "should add up the blocks")
 
 
 _ORDERED = """
@@ -170,7 +176,9 @@ exercise(
            (_ordered(count="len(x) // size", start="parts = np.zeros(len(x) // size)"), "missing"),
            (_ordered(end="float(np.sum(parts))"), "in which order"),
            ("def ordered_sum(x, size, run):\n    return one_by_one([one_by_one(x[k:k + size]) "
-            "for k in range(0, len(x), size)])", "was not called")])
+            "for k in range(0, len(x), size)])", "was not called"),
+           ("def ordered_sum(x, size, run):\n    run(lambda k: None, 1)\n    return one_by_one(["
+            "one_by_one(x[k:k + size]) for k in range(0, len(x), size)])", "all the same")])
 
 
 # -- may_share -------------------------------------------------------------------------------------
