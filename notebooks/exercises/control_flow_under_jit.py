@@ -312,7 +312,7 @@ def grade_calculator(calculator: Callable) -> None:
     compiled = jax.jit(calculator)
     numbers_of = np.random.default_rng(0).integers(1, 10, (12, 2)).tolist()
     for place, (a, b) in enumerate([(6, 3), *numbers_of, (5, 0), (-2, 0), (np.inf, 2)]):
-        for op in (0, 1, 2, 3, 4, 7, -1, -4):
+        for op in (0, 1, 2, 3, 4, 7, -1, -4, 8, -8, 1000):
             a, b = float(a), float(b)
             with np.errstate(divide="ignore"):
                 expected = operations[op](np.float32(a), np.float32(b)) if 0 <= op < 4 else np.nan
@@ -362,6 +362,8 @@ exercise(
         (_CALCULATOR.format("", """jnp.select([op == k for k in range(4)],
                       [a + b, a - b, a * b, a / jnp.where(b == 0, 1, b)], jnp.nan)"""),
          "b = 0.0"),
+        (_CALCULATOR.format("", "lax.switch(op % 8, steps + 4 * [lambda a, b: jnp.nan], a, b)"),
+         "op = 8"),
     ],
     hints=["a fifth function can give nan", "send all numbers that mean nothing to the fifth"])
 
@@ -611,7 +613,7 @@ def highest(x):
 def grade_log_or_zero(log_or_zero: Callable) -> None:
     compiled, slope = jax.jit(log_or_zero), jax.jit(jax.grad(log_or_zero))
     numbers = [1.0, np.e, 0.0, -2.0, 2.0, 1e-3, 40.0, -1e-3, 1e-8, 3e-37, 1e30]
-    for x in numbers:
+    for x in (*numbers, np.inf):
         for f in (compiled, log_or_zero):
             expected = np.log(x) if x > 0 else 0.0
             with _traced(f"x = {x:.4g}, under jit,", expected, "`if` asks for a value, and there "
@@ -654,6 +656,8 @@ def log_or_zero(x):
         ("def log_or_zero(x):\n    return lax.stop_gradient(jnp.where(x > 0, jnp.log(x), 0.0))",
          "is 1 / x"),
         ("def log_or_zero(x):\n    return jnp.log(jnp.maximum(x, 1e-30))", "for 0 and below"),
+        ("def log_or_zero(x):\n    return jnp.nan_to_num(jnp.log(jnp.where(x > 0, x, jnp.nan)))",
+         "for x = inf"),
         ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(jnp.maximum(x, 1e-6)), 0.0)",
          "it is the logarithm"),
         ("def log_or_zero(x):\n    return 0.6931 * jnp.log2(jnp.where(x > 0, x, 1.0))",

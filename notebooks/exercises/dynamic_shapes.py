@@ -604,12 +604,13 @@ def grade_largest(largest: Callable) -> None:
     largest.__globals__["masked_max"] = listening
     try:
         for n in range(1, 65):
-            values = -1.0 - np.arange(n, dtype=np.float32)[::(-1) ** n]
+            expected = -10.0 ** (n % 30)
+            values = (expected * np.arange(1, n + 1)[::(-1) ** n]).astype(np.float32)
             inputs = f"the numbers from {values[0]:g} to {values[-1]:g}"
-            with wanting(inputs, -1.0, "`masked_max` takes an array, and how many of it count"):
+            with wanting(inputs, expected, "`masked_max` takes an array, and how many of it count"):
                 out = largest(values)
-            agree(inputs, out, -1.0,
-                  (out < -1, "are all of the numbers in the array?"),
+            agree(inputs, out, expected,
+                  (out < expected, "are all of the numbers in the array?"),
                   "how many of the numbers in the array count?")
             expect(len(shapes) == n and len(shapes[-1]) == 1, f"for {inputs} `masked_max` should "
                    f"be called once, with a vector, and you called it {len(shapes) - n + 1} times: "
@@ -659,6 +660,9 @@ def largest(values):
         ("def largest(values):\n    n = len(values)\n"
          "    size = next(k for k in (1, 2, 4, 8, 16, 32, 64) if k >= n)\n"
          "    return masked_max(np.pad(values, (0, size - n)), n)", "any length from 1 on"),
+        ("def largest(values):\n    n = len(values)\n    size = 1 << (n - 1).bit_length()\n"
+         "    padded = np.pad(values, (0, size - n), constant_values=-1e9)\n"
+         "    return masked_max(padded, size)", "how many of the numbers"),
     ],
     afterthought="after this, all lengths up to 64 are compiled",
     hints=["the next power of two: 1 << (n - 1).bit_length()"])
