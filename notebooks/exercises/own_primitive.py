@@ -496,12 +496,16 @@ def grade_sampled(p: Any) -> None:
             complaint = laws.complaint_of(functools.partial(jax.eval_shape, p.bind, *args))
         expect(complaint.startswith("TypeError"), f"for {name} a TypeError is wanted from "
                f"`abstract_eval`, and yours {'raises ' + complaint if complaint else 'takes it'}")
-    for law in laws.LAWS:
-        complaint = _complaint(law, p, examples)
+    own = p.examples()
+    expect(own, "your block has no examples: they are its tests")
+    expect(all(isinstance(each, core.Example) for each in own), "the examples of your block are "
+           f"`core.Example`s, and yours are {own!r:.100}")
+    for law, those in (*((law, examples) for law in laws.LAWS), *((law, own) for law in laws.LAWS)):
+        complaint = _complaint(law, p, those)
         name = law.__name__
         expect(not complaint, f"the law does not hold that {name.replace('_', ' ')}: {complaint}"
-               + f"\n{_WORDS.get(name, '')}")
-    expect(p.examples(), "your block has no examples: they are its tests")
+               + (f"\n{_WORDS.get(name, '')}" if those is examples else
+                  "\nit does for others: what is wrong with this example of your block?"))
 
 
 _SAMPLED = """
@@ -582,6 +586,10 @@ exercise(
            (_sampled_text(height="b.shape[1]"), "tall matrices"),
            (_sampled_text(batch="None"), "has no batch"),
            (_sampled_text(loop="None"), "exactly one of"),
+           (_sampled_text().replace("rows + a.shape[1]", "rows - a.shape[1]"), "tall matrices"),
+           (_sampled_text().replace("np.array([0, 2, 2]", "np.array([0, 3, 2]"), "this example"),
+           (_sampled_text().replace("core.Example((a, b, rows, columns))", "(a, b, rows, columns)"),
+            "`core.Example`s"),
            (_sampled_text(column="row"), "what `impl` gives"),
            ("def sampled_p(a, b, rows, columns):\n    return (a[rows] * b[columns]).sum(1)",
             "a `core.Primitive`")],
