@@ -68,7 +68,8 @@ exercise("how_many_listed", chapter=CHAPTER, grade=grade_how_many_listed,
 
 def grade_power_rule(power_rule: Callable) -> None:
     random = np.random.default_rng(31)
-    pairs: list[list[float]] = [[1.0, 2.0], [-2.0, -1.0], [-2.0, 1.0], [-1.0, 2.0], [0.0, 1.0]]
+    pairs: list[list[float]] = [[1.0, 2.0], [-2.0, -1.0], [-2.0, 1.0], [-1.0, 2.0], [0.0, 1.0],
+                                [-2.0, -0.5], [0.5, 1.5]]
     pairs += [sorted(random.uniform(-2, 2, 2).round(1).tolist()) for _ in range(6)]
     for low, high in pairs:
         for y in (2, 3, 1, 4, 6):
@@ -131,6 +132,8 @@ exercise(
            (_power_text(result="jnp.where(has_zero, 0.0, lower), upper"), "a list of one pair"),
            (_power_text(zero="if low < 0 < high and y % 2 == 0:\n        lower = 0.0",
                         result="[(lower, upper)]"), "choose with"),
+           (_power_text(zero="has_zero = (low < 0) & (high > -1) & (y % 2 == 0)"),
+            "need not be an end"),
            (_power_text(zero="has_zero = (low < 0) & (high > 0)"), "an odd power")],
     right=[_power_text(zero="low0 = jnp.clip(0.0, low, high) ** y",
                        result="[(jnp.minimum(lower, low0), upper)]")])
@@ -325,6 +328,8 @@ def grade_has_no_root(has_no_root: Callable) -> None:
              ("x * x", lambda x: x * x, 0.0, 1.0, 4, "0 is a root, and lies at the end of a box: a "
               "box that touches 0 proves nothing"),
              ("-1 - exp(x)", lambda x: -1.0 - jnp.exp(x), 0.0, 1.0, 3, "all pieces lie below 0"),
+             ("-0.1 - x * x", lambda x: -0.1 - x * x, 0.0, 1.0, 3, "all pieces lie below 0, if "
+              "only a little"),
              ("x * x - x + 0.3", lambda x: x * x - x + 0.3, 0.0, 1.0, 1, "one piece is too coarse: "
               "its box contains 0"),
              ("x * x - x + 0.3", lambda x: x * x - x + 0.3, 0.0, 1.0, 50, "with 50 pieces no box "
@@ -337,7 +342,7 @@ def grade_has_no_root(has_no_root: Callable) -> None:
               "far from 0"),
              (f"x * x - {shift:.2f}", lambda x: x * x - shift, 0.0, 1.0, 40, "one piece with 0 in "
               "its box is enough for a root")]
-    shallow = cases[5][1]
+    shallow = cases[6][1]
     few = next(n for n in range(2, 50) if _box_is_clear(bounds(shallow), n))
     cases += [("x * x - x + 0.3", shallow, 0.0, 1.0, n, "count the pieces, and their ends")
               for n in (few - 1, few)]
@@ -379,6 +384,7 @@ exercise(
                           result="bool(jnp.all(lower * upper > 0))"), "look at bounds"),
            (_no_root_text(result="bool(jnp.any((lower > 0) | (upper < 0)))"), "has the root"),
            (_no_root_text(result="bool(jnp.all(lower > 0))"), "lie below 0"),
+           (_no_root_text(result="bool(jnp.all((lower > 0) | (upper < -0.5)))"), "only a little"),
            (_no_root_text(result="bool(jnp.all((lower > 0) | (upper < 0)) "
                                  "& jnp.all(upper - lower < 1))"), "may be large"),
            (_no_root_text(result="bool(jnp.all((lower >= 0) | (upper <= 0)))"), "that touches 0"),
