@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 from collections.abc import Callable
 from typing import Any
@@ -418,7 +419,7 @@ def grade_bad_examples(bad_examples: Callable) -> None:
         with wanting(inputs, expected,
                      (ValueError, "what do you do with a leaf that has one number for each "
                      "example, and with one that has more?"), hint):
-            result = bad_examples(loss, weights, batch)
+            result = bad_examples(loss, copy.deepcopy(weights), batch)
             expect(result is not None, "your function gave None: does each way through it end in "
                    "`return`?")
             listed = np.asarray(result).tolist()

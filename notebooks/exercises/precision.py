@@ -16,7 +16,7 @@ import minijax.numpy as jnp
 from minijax.notebook.checks import (Hint, agree, exercise, expect, near, numbers, shown,
                                      wanting)
 
-from .ways import equations
+from .ways import equations, unchanged
 
 CHAPTER = "20_precision"
 
@@ -396,7 +396,7 @@ def grade_take_in(take_in: Callable) -> None:
             (1.7e9 + np.arange(60.0), "most neighbours become equal"),
             (np.array([1e-300, 2e-300]), "all become zero")]
     for x in fine:
-        text = f"x = {shown(x)}, of dtype {x.dtype},"
+        text, before = f"x = {shown(x)}, of dtype {x.dtype},", x.copy()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -407,7 +407,8 @@ def grade_take_in(take_in: Callable) -> None:
                 "rounding alone loses nothing") + ": ask the switch what does") from error
         expect(isinstance(out, jax.Array), f"for {text} one of our arrays is expected, and yours "
                f"is of type {type(out).__name__}")
-        agree(text, out, x.astype(out.dtype), "the numbers should be the same")
+        agree(text, out, before.astype(out.dtype), "the numbers should be the same")
+        unchanged(text, before, x)
     for x, why in lost:
         message = (f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is expected: {why}; "
                    "yours gave ")
@@ -444,6 +445,8 @@ def take_in(x):
          "        array = jnp.asarray(narrow)\n    if findings:\n"
          "        raise ValueError(findings[0])\n    return array", "still 64 bits wide"),
         ("def take_in(x):\n    return x", "one of our arrays"),
+        ("def take_in(x):\n    if x.dtype.kind == 'f':\n        x[abs(x) < 1] = 0\n"
+         "    return jnp.asarray(x)", "should be the same"),
     ],
     hints=["with `collect=True` the program goes on, and afterwards the list is empty or not"])
 

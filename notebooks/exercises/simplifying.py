@@ -134,7 +134,7 @@ def grade_commuting_key(commuting_key: Callable) -> None:
                         "needs no order"), \
              instead_of(TypeError, "unhashable", f"what {inputs} gives must be a key of a "
                         "dictionary, and what you build is not hashable"):
-            made.append(commuting_key(name, keys))
+            made.append(commuting_key(name, list(keys)))
         with instead_of(TypeError, "unhashable", f"{inputs} gives {made[-1]!r}, which cannot be a "
                         "key of a dictionary"):
             hash(made[-1])
@@ -372,14 +372,14 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
     mini = _library()
     for seed in range(40):
         program = _some_program(mini, seed)
-        result, expected = needed_inputs(program), _needed(program)
-        inputs = f"the program\n{program}\n"
-        expect(isinstance(result, list) and len(result) == len(expected)
-               and all(isinstance(x, int | np.bool_) for x in result), f"for {inputs}a list of "
-               f"{len(expected)} booleans is expected, and yours is {result!r}")
+        inputs, expected = f"the program\n{program}\n", _needed(program)
         everything = [any(v in eqn.invars for eqn in program.eqns) or v in program.outvars
                       for v in program.invars]
         direct = [v in program.outvars for v in program.invars]
+        result = needed_inputs(program)
+        expect(isinstance(result, list) and len(result) == len(expected)
+               and all(isinstance(x, int | np.bool_) for x in result), f"for {inputs}a list of "
+               f"{len(expected)} booleans is expected, and yours is {result!r}")
         agree(inputs, result, expected,
               (result == everything, "an equation whose result nobody reads needs nothing"),
               (result == direct, "an output is made of values, which are made of inputs"),
