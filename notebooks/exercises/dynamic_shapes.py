@@ -307,7 +307,7 @@ def count_different(x):
 
 def grade_first_few(first_few: Callable) -> None:
     compiled, random = jax.jit(first_few, static_argnums=2), np.random.default_rng(0)
-    x = np.array([7, 5, 9, 6, 8], np.float32)
+    x = np.array([7, -5, 9, 6, -8], np.float32)
     masks = [[False, True, False, True, True], *(random.random((5, 5)) < 0.5).tolist()]
     for k in (4, 2, 7):
         for mask in masks:
@@ -366,7 +366,7 @@ def first_few(x, mask, k):
 
 def grade_window(window: Callable) -> None:
     compiled = jax.jit(window)
-    x = np.array([1, 2, 3, 4, 5], np.float32)
+    x = np.array([1, 2, -3, 4, -5], np.float32)
     for start in (1, 3, 0, 2, 4, 5, 9):
         expected = np.append(x, np.zeros(12))[start:start + 3]
         inputs, moved = f"x = {shown(x)} and start = {start}", x[min(start, 2):min(start, 2) + 3]

@@ -115,13 +115,13 @@ exercise("arrays_of_three", chapter=CHAPTER, grade=grade_arrays_of_three, soluti
 def grade_flip_p(flip: Any) -> None:
     mini = _library()
     expect(isinstance(flip, mini.Primitive), "`flip_p` is what `linear` gives, a primitive")
-    x, y = np.array([1.0, 2.0, 5.0]), np.arange(6.0).reshape(2, 3)
+    x, y = np.array([1.0, -2.0, 5.0]), np.arange(6.0).reshape(2, 3) - 3.0
     for a, axis in ((x, 0), (y, 0), (y, 1)):
         inputs = f"flip_p({shown(a)}, along={axis})"
         agree(inputs, flip(a, along=axis), np.flip(a, axis), "`np.flip(x, along)` does it",
               what="the result")
         with wanting(f"the gradient of sum({inputs} * w)", "w, flipped"):
-            w = np.arange(1.0, a.size + 1).reshape(a.shape)
+            w = np.arange(a.size).reshape(a.shape) - 1.5
             result = mini.grad(lambda a, axis=axis, w=w: mini.sum(flip(a, along=axis) * w))(a)
         agree(f"w = {shown(w)} and f(x) = sum(flip_p(x, along={axis}) * w)", result,
               np.flip(w, axis), "what went to the other end comes from there", what="the gradient")

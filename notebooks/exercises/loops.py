@@ -187,7 +187,8 @@ def _lane_sums(x: np.ndarray, lanes: int) -> float:
 
 
 def grade_lane_sums(lane_sums: Callable) -> None:
-    for lanes, n, base in itertools.product((1, 2, 4, 8), (0, 1, 3, 8, 21, 40, 47, 63), (10, 1)):
+    for lanes, n, base in itertools.product((1, 2, 4, 8, 16), (0, 1, 3, 8, 21, 40, 47, 63),
+                                            (10, 1)):
         x = np.random.default_rng(n).normal(size=n) * float(base) ** np.arange(n)
         inputs, expected = f"{lanes} lanes and {n} numbers", _lane_sums(x, lanes)
         before = x.copy()
@@ -229,6 +230,7 @@ exercise(
                                  "range(len(x) - 1, whole - 1, -1)"), "the last digits"),
            ("def lane_sums(x, lanes):\n    return float(np.sum(x))", "the last digits"),
            (_lane_text(last="k % lanes"), "the last digits"),
+           (_lane_text().replace("* lanes", "* 8"), "16 lanes"),
            (_lane_text(pairs="parts[:len(parts) // 2], parts[len(parts) // 2:]"),
             "the last digits"),
            (_lane_text(result="None"), "yours is None"),

@@ -302,6 +302,8 @@ def grade_operations_of(operations_of: Callable) -> None:
         ("mini.dot(a, b)", mini.dot, [a, np.ones((4, 2))],
          "for each element of the result there are as many products as a row has elements, and "
          "each counts two"),
+        ("mini.dot(a, b)", mini.dot, [np.ones((6, 2)), np.ones((2, 5))],
+         "how many elements has a row of the first?"),
         ("mini.transpose(a, (1, 0))", lambda a: mini.transpose(a, (1, 0)), [a],
          "to move elements is not arithmetic"),
         ("mini.jit(mini.sin)(x)", lambda x: mini.jit(mini.sin)(x), [x],
@@ -352,6 +354,7 @@ exercise("operations_of", chapter=CHAPTER, grade=grade_operations_of, given=_MIN
          solution=_count(),
          wrong=[(_count(of_sum="size"), "elements of its operand"),
                 (_count(of_dot="2 * size"), "as a row has elements"),
+                (_count(of_dot="8 * size"), "a row of the first"),
                 (_count(of_dot="size * eqn.invars[0].aval.shape[-1]"), "counts two"),
                 (_count(length="1"), "`length` times"), (_count(inside="()"), "counts, too"),
                 (_count(others='total += size if name == "broadcast" else 0'), "not arithmetic"),
