@@ -217,7 +217,8 @@ exercise("scores_of", chapter=CHAPTER, grade=grade_scores_of, solution=_scores_t
 
 def grade_smooth_maxima(smooth_maxima: Callable) -> None:
     compiled = jax.jit(smooth_maxima)
-    for x in ([0.0, 8.0, 0.0, 0.0], [1.0, 5.0], _random(5, 6).tolist(), _random(6, 6).tolist()):
+    for x in ([0.0, 8.0, 0.0, 0.0], [1.0, 5.0], [-7.0, -1.0, -4.0],
+              *(_random(seed, 6).tolist() for seed in (5, 6))):
         smoothed, maxima = _array(x), []
         for _ in range(3):
             smoothed = (smoothed + np.roll(smoothed, 1)) / 2
@@ -266,7 +267,7 @@ exercise("smooth_maxima", chapter=CHAPTER, grade=grade_smooth_maxima, solution=_
 # -- 6: without_mean -------------------------------------------------------------------------------
 
 def grade_without_mean(without_mean: Callable) -> None:
-    for values in ([1.0, 2.0, 6.0], [5.0], _random(9, 5).tolist(), [[1.0, 2.0], [3.0, 8.0]]):
+    for values in ([1.0, 2.0, 6.0], [-5.0, -8.0], _random(9, 5).tolist(), [[1.0, 2.0], [3.0, 8.0]]):
         for make in (np.array, jnp.array):
             x, expected = make(values), np.array(values) - np.mean(values)
             inputs = f"{'an array of NumPy' if make is np.array else 'an array of minijax'}, " \

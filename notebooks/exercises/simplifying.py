@@ -282,9 +282,10 @@ exercise(
 def grade_transpose_rule(transpose_rule: Callable) -> None:
     mini = _library()
     expect("transpose" in mini.SIMPLER, 'now put it into the table: `SIMPLER["transpose"] = …`')
-    orders = list(itertools.permutations(range(3)))
-    arrays = np.arange(24.0).reshape(2, 3, 4), np.arange(27.0).reshape(3, 3, 3)
-    for x, p, q in itertools.product(arrays, orders, orders):
+    arrays: list[Any] = [np.arange(24.0).reshape(2, 3, 4)]
+    arrays += [np.arange(3.0 ** n).reshape(n * (3,)) for n in (3, 2)]
+    for x, p, q in ((a, *orders) for a in arrays for orders in itertools.product(
+            itertools.permutations(range(a.ndim)), repeat=2)):
         def f(x: Any, p: Any = p, q: Any = q) -> Any:
             return mini.transpose(mini.transpose(x, p), q)
         inputs = f"transpose(transpose(x, {p}), {q}) of an x of shape {x.shape}"
@@ -297,14 +298,15 @@ def grade_transpose_rule(transpose_rule: Callable) -> None:
               what="the shape", tolerance=0)
         agree(inputs, mini.eval_jaxpr(program, x)[0], x.transpose(once), "where all axes are "
               "equally long the shape does not tell whether they were moved", what="the result")
-        expected = ["transpose"] * (once != (0, 1, 2))
+        expected = ["transpose"] * (once != tuple(range(x.ndim)))
         expect(result == expected, f"for {inputs} the operations that are left are {expected}, and "
                f"yours are {result}" + ("\na rule is wanted for every two in a row, and what it "
                                  "gives is taken only if it has the shape of the result: axis k "
                                  "of that is axis q[k] of the middle one, and which axis of x?"
                                  if expected else
                                  "\nwhat leaves each axis where it was is not needed"))
-    program, result = _simplified(mini, lambda x: mini.transpose(mini.sin(x), (1, 0)), x[0])
+    program, result = _simplified(mini, lambda x: mini.transpose(mini.sin(x), (1, 0)),
+                                  np.ones((3, 4)))
     expect(result == ["sin", "transpose"], "for transpose(sin(x), (1, 0)) the operations that are "
            f"left are ['sin', 'transpose'], and yours are {result}")
 
@@ -336,6 +338,7 @@ exercise(
            (_transpose_text(inside="return args[0]", end=_UNMOVED), "for transpose"),
            (_transpose_text(test="False", end=_UNMOVED), "that are left"),
            (_transpose_text(end="x"), "equally long"),
+           (_transpose_text(end=_UNMOVED.replace("len(axes)", "3")), "not needed"),
            (_transpose_text(test="name", inside="return transpose(x, axes)", end=_UNMOVED),
             "nothing to be done"),
            (_transpose_text(end=_UNMOVED).replace("SIMPLER[", "dict()["), "into the table")],
