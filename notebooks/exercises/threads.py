@@ -315,7 +315,7 @@ exercise(
 
 def grade_sets_of_column(sets_of_column: Callable) -> None:
     others = itertools.product((256, 100, 4, 1), (1, 8, 12, 256, 264, 512, 1000))
-    for rows, columns in [(100, 264), (100, 256), *others]:
+    for rows, columns in [(100, 264), (100, 256), *others, (50, 12), (40, 20)]:
         expected = len({i * columns * 8 // 64 % 64 for i in range(rows)})
         inputs = f"rows = {rows} and columns = {columns}"
         with wanting(inputs, expected):
@@ -339,7 +339,10 @@ exercise("sets_of_column", chapter=CHAPTER, grade=grade_sets_of_column,
                 (_SETS.format("i * columns // 64 % 64"), "8 bytes"),
                 (_SETS.format("i * columns * 8 // 64"), "begins again"),
                 (_SETS.format("i * columns * 8 % 64"), "place in the line"),
-                ("def sets_of_column(rows, columns):\n    return min(rows, 64)", "row i begins")])
+                ("def sets_of_column(rows, columns):\n    return min(rows, 64)", "row i begins"),
+                ("def sets_of_column(rows, columns):\n    if columns < 8:\n"
+                 "        return min(64, -(-rows * columns // 8))\n"
+                 "    return min(rows, 64 // np.gcd(64, columns // 8))", "rows = 50")])
 
 
 # -- tile_order ------------------------------------------------------------------------------------
