@@ -321,10 +321,11 @@ def grade_spread_text(text: Any) -> None:
                "not\neach of the 30 elements of a row may be its largest, or its smallest")
         for case, y in (("rows that ascend", np.sort(x)), ("rows that descend", -np.sort(-x)),
                         ("rows of equal numbers", np.tile(x[:, :1], 30)),
-                        ("numbers up to 1e12", 1e12 * x), ("numbers down to -1e12", -1e12 * x)):
+                        ("numbers up to 1e306", -1e305 * x), ("numbers down to -1e306", 1e305 * x)):
             agree(f"{case}, the first two of 40,", np.asarray(run(y))[:2],
                   (y.max(1) - y.min(1))[:2],
-                  ("1e12" in case, "what do the largest and the smallest start from, in each row?"),
+                  ("1e306" in case, "what do the largest and the smallest start from, in each "
+                   "row?"),
                   "an element may be the largest and the smallest so far", what="the differences")
 
 
@@ -372,6 +373,7 @@ exercise(
            ('spread_text = """\ndef program(x):\n    return x[:].max(1) - x.min(1)\n"""',
             "uses `np.` 0 times"),
            (_spread_text(start="low, high = 1e6, -1e6"), "start from"),
+           (_spread_text(start="low, high = 1e300, -1e300"), "start from"),
            (_spread_text().replace("low, high = min(low, e), max(high, e)",
                                    "if e > high:\n                high = e\n"
                                    "            elif e < low:\n                low = e"),

@@ -200,10 +200,15 @@ def grade_row_loop(row_loop: Callable) -> None:
     random = np.random.default_rng(31)
     p = _block()
     p.loop = row_loop
-    dense = _random_matrix(random, 5, 7, np.float32)
-    args = _arguments(dense, 8)
+    for rows, columns, count in ((5, 7, 8), (4, 3, 5)):
+        _check_row_loop(p, _random_matrix(random, rows, columns, np.float32), count)
+
+
+def _check_row_loop(p: core.Primitive, dense: np.ndarray, count: int) -> None:
+    """Look at the order of the loops of a product, and at what it gives in two places."""
+    args = _arguments(dense, count)
     lowered = jax.jit(p.bind).lower(*args)
-    _check_order(lowered._lowered.kernel, 8)
+    _check_order(lowered._lowered.kernel, count)
     [device] = jax.devices("emulator")
     with instead_of(Refused, "", "on the emulator it is refused: a result is read before anything "
                     "is stored there (set a row to 0 first), or two threads store at one place "
@@ -215,7 +220,8 @@ def grade_row_loop(row_loop: Callable) -> None:
     results["on the CPU"] = lowered.compile()(*args)
     for where, result in results.items():
         empty = ~dense.any(axis=1)
-        agree(f"a random matrix, {where},", result, dense @ args[-1],
+        agree(f"a random matrix and an x of shape {args[-1].shape}, {where},", result,
+              dense @ args[-1],
               (not near(np.asarray(result)[empty], 0 * args[-1][:1]), "a row without numbers is 0, "
                "and yours is not: is it set to 0 first, and are only the numbers from `starts` on "
                "added?"),
@@ -231,8 +237,10 @@ def _check_order(kernel: Any, count: int) -> None:
     expect(not any(loop.vectorize == "parallel" for loop in entries), "the loop over the entries "
            "promises to be parallel, and all its rounds add to one row")
     inside = [s for loop in entries for s in walk(loop.body) if isinstance(s, For)]
-    expect(any(s.trip_count == count for s in inside), "the innermost loop still goes over the "
-           "entries: the one over j belongs inside of it")
+    expect(inside, "the innermost loop still goes over the entries: the one over j belongs inside "
+           "of it")
+    expect(any(s.trip_count == count for s in inside), f"x has {count} columns, and no loop inside "
+           "of that over the entries has as many rounds")
 
 
 _ROW_LOOP = """
@@ -264,6 +272,7 @@ exercise(
            (_row_loop_text().replace("place(b, columns, k), j", "place(b, columns, i), j"),
             "with the number's column"),
            (_row_loop_text(total="term"), "the product is"),
+           (_row_loop_text().replace("b.loop(count,", "b.loop(8,"), "x has 5 columns"),
            (_row_loop_text().replace("start=place(b, starts, i)", "start=0"), "from `starts` on"),
            (_row_loop_text().replace("x((place(b, columns, k), j))", "x((k, j))"),
             "outside of its array"),
