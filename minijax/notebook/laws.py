@@ -133,7 +133,8 @@ def varied(x: Any, turn: int) -> np.ndarray:
     if not buffer.ndim:  # signed integers may be places in an array
         return (buffer * (1 - .05 * turn) if dtypes.issubdtype(buffer.dtype, np.inexact)
                 else buffer + turn if buffer.dtype.kind == "u" else buffer).astype(buffer.dtype)
-    return np.array(np.roll(buffer, turn, axis=tuple(range(buffer.ndim))), order="C")
+    turns = [min(turn, n - 1) for n in buffer.shape]  # of two elements there is one other order
+    return np.array(np.roll(buffer, turns, axis=tuple(range(buffer.ndim))), order="C")
 
 
 def as_like(x: Any, buffer: Any) -> ArrayImpl:
@@ -217,7 +218,7 @@ def a_new_nan_is_declared(p: Primitive, cases: Cases) -> None:
 def batched(case: Case, dims: Sequence[int | None]) -> tuple[list, list]:
     """`vmap` of an example along `dims`, and the same by a Python loop."""
     rows = [[x if d is None else as_like(x, varied(x, turn))
-             for x, d in zip(case.args, dims, strict=True)] for turn in (0, 1, 1)]
+             for x, d in zip(case.args, dims, strict=True)] for turn in (0, 1, 2)]
     stacked = [x if d is None else stack([row[i] for row in rows], d)
                for i, (x, d) in enumerate(zip(case.args, dims, strict=True))]
     outs = minijax.vmap(lambda *args: case.run(*args), in_axes=tuple(dims))(*stacked)

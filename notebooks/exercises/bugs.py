@@ -217,7 +217,8 @@ exercise("scores_of", chapter=CHAPTER, grade=grade_scores_of, solution=_scores_t
 
 def grade_smooth_maxima(smooth_maxima: Callable) -> None:
     compiled = jax.jit(smooth_maxima)
-    for x in ([0.0, 8.0, 0.0, 0.0], [1.0, 5.0], _random(5, 6).tolist(), _random(6, 6).tolist()):
+    for x in ([0.0, 8.0, 0.0, 0.0], [1.0, 5.0], [-7.0, -1.0, -4.0],
+              *(_random(seed, 6).tolist() for seed in (5, 6))):
         smoothed, maxima = _array(x), []
         for _ in range(3):
             smoothed = (smoothed + np.roll(smoothed, 1)) / 2
@@ -266,7 +267,7 @@ exercise("smooth_maxima", chapter=CHAPTER, grade=grade_smooth_maxima, solution=_
 # -- 6: without_mean -------------------------------------------------------------------------------
 
 def grade_without_mean(without_mean: Callable) -> None:
-    for values in ([1.0, 2.0, 6.0], [5.0], _random(9, 5).tolist(), [[1.0, 2.0], [3.0, 8.0]]):
+    for values in ([1.0, 2.0, 6.0], [-5.0, -8.0], _random(9, 5).tolist(), [[1.0, 2.0], [3.0, 8.0]]):
         for make in (np.array, jnp.array):
             x, expected = make(values), np.array(values) - np.mean(values)
             inputs = f"{'an array of NumPy' if make is np.array else 'an array of minijax'}, " \
@@ -505,7 +506,8 @@ exercise("Settings", chapter=CHAPTER, grade=grade_settings,
 def grade_per_sensor(per_sensor: Callable) -> None:
     random = np.random.default_rng(6)
     tables = [_array([[1, 10], [2, 40]]), *(
-        random.integers(1, 9, shape).astype(np.float32) for shape in ((3, 3), (2, 4), (4, 1)))]
+        random.integers(1, 9, shape).astype(np.float32) for shape in ((3, 3), (2, 4), (4, 1))),
+        _array([[-8, 2], [4, -1], [1, -6]])]
     for table in tables:
         expected, inputs = table / table.max(axis=0), f"the table {shown(table)}"
         with wanting(inputs, expected):
@@ -516,6 +518,7 @@ def grade_per_sensor(per_sensor: Callable) -> None:
               (near(result, table / table.max()), "that divides all by one number"),
               (np.shape(result) == expected.T.shape and near(result, expected.T), "the numbers are "
                "right, and rows and columns are exchanged: where do the results lie?"),
+              (bool((table < 0).any()), "-8 is large in size, and is not the largest number"),
               "each column by its own largest number", what="the table")
     expect(maps(per_sensor, jnp.ones((2, 3))), "the table is right, and this time `vmap` should "
            "make it")
@@ -530,6 +533,8 @@ exercise("per_sensor", chapter=CHAPTER, grade=grade_per_sensor,
                 (_SENSOR.format("jax.vmap(relative, in_axes=1)(table)"), "are exchanged"),
                 (_SENSOR.format("relative(table)"), "by one number"),
                 (_SENSOR.format("table / table.max(axis=0)"), "`vmap` should make it"),
+                (_SENSOR.format("jax.vmap(lambda v: v / jnp.abs(v).max(), 1, 1)(table)"),
+                 "large in size"),
                 (_SENSOR.format("jax.vmap(relative, out_axes=1)(table)"), "column by its own")],
          right=[_SENSOR.format("jax.vmap(relative)(table.T).T")])
 

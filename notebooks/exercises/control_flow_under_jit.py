@@ -13,7 +13,7 @@ import minijax.numpy as jnp
 from minijax import errors, lax
 from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers, shown
 
-from .ways import ending_within
+from .ways import ending_within, equations
 
 CHAPTER = "17_control_flow_under_jit"
 NO_VALUE = (errors.ConcretizationTypeError, errors.TracerIntegerConversionError)
@@ -54,9 +54,10 @@ def grade_mean_or_zero(mean_or_zero: Callable) -> None:
         x = jnp.asarray(values)
         agree(f"x = {shown(values)}, of dtype {x.dtype},", numbers(mean_or_zero(x)), values.mean(),
               "the mean of whole numbers need not be whole")
-    names = [eqn.primitive.name for eqn in jax.make_jaxpr(mean_or_zero)(jnp.zeros(4)).eqns]
-    kept = [name for name in names if "select" in name or name == "cond"]
-    kept += ["a `where`"] * ("_where" in str(jax.make_jaxpr(mean_or_zero)(jnp.zeros(4))))
+    program = jax.make_jaxpr(mean_or_zero)(jnp.zeros(4))
+    kept = [name for eqn in equations(program) if (name := eqn.primitive.name) == "cond"
+            or "select" in name]
+    kept += ["a `where`"] * ("_where" in str(program))
     expect(not kept, "right, but the program for four numbers should ask nothing, and yours has "
            f"{', '.join(kept)}\nthe answer is known while tracing: Python's `if` costs nothing")
 
@@ -82,6 +83,8 @@ def mean_or_zero(x):
         ("def mean_or_zero(x):\n    return jnp.nan_to_num(x.mean())", "that of a nan is not"),
         ("def mean_or_zero(x):\n    return jnp.where(x.size == 0, 0.0, x.mean())",
          "costs nothing"),
+        ("@jax.jit\ndef mean_or_zero(x):\n"
+         "    return lax.cond(x.size > 0, jnp.mean, lambda x: 0.0, x)", "yours has cond"),
         ("def mean_or_zero(x):\n    n = max(x.size, 1)\n    whole = x.dtype != jnp.float32\n"
          "    return x.sum() // n if whole else x.sum() / n", "need not be whole"),
     ],
@@ -200,7 +203,8 @@ def grade_nth_power(nth_power: Callable) -> None:
     agree("x = inf and n = 0", numbers(compiled(np.inf, 0)), 1.0, "the power is 1 if n is 0, for "
           "every x: infinity times 0 is nan")
     program = jax.make_jaxpr(nth_power, static_argnums=1)(1.01, 100)
-    names = ["mul" if eqn.params.get("y") == 2 else eqn.primitive.name for eqn in program.eqns]
+    names = ["mul" if eqn.params.get("y") == 2 else eqn.primitive.name
+             for eqn in equations(program)]
     others = sorted(set(names) - {"mul", "square", "convert_element_type"})
     expect(not others, "the program for n = 100 should have products alone, and yours has "
            f"{', '.join(others)}\nright, but Python can do this loop, since n is static")
@@ -243,6 +247,10 @@ def nth_power(x, n):
          "    half = nth_power(x, n // 2)\n"
          "    return half * half * x if n % 2 else half * half", "infinity times 0"),
     ],
+    right=["@functools.partial(jax.jit, static_argnums=1)\ndef nth_power(x, n):\n    if n == 0:\n"
+           "        return 1.0\n    half = nth_power(x, n // 2)\n"
+           "    return half * half * x if n % 2 else half * half"],
+    given="import functools",
     afterthought="100 equations have become 9, and no loop is left in the program",
     hints=["x to the 13th is the square of x to the 6th, times x",
            "Python's `if n % 2` is fine: n is part of the program"])
@@ -304,7 +312,7 @@ def grade_calculator(calculator: Callable) -> None:
     compiled = jax.jit(calculator)
     numbers_of = np.random.default_rng(0).integers(1, 10, (12, 2)).tolist()
     for place, (a, b) in enumerate([(6, 3), *numbers_of, (5, 0), (-2, 0), (np.inf, 2)]):
-        for op in (0, 1, 2, 3, 4, 7, -1, -4):
+        for op in (0, 1, 2, 3, 4, 7, -1, -4, 8, -8, 1000):
             a, b = float(a), float(b)
             with np.errstate(divide="ignore"):
                 expected = operations[op](np.float32(a), np.float32(b)) if 0 <= op < 4 else np.nan
@@ -354,6 +362,8 @@ exercise(
         (_CALCULATOR.format("", """jnp.select([op == k for k in range(4)],
                       [a + b, a - b, a * b, a / jnp.where(b == 0, 1, b)], jnp.nan)"""),
          "b = 0.0"),
+        (_CALCULATOR.format("", "lax.switch(op % 8, steps + 4 * [lambda a, b: jnp.nan], a, b)"),
+         "op = 8"),
     ],
     hints=["a fifth function can give nan", "send all numbers that mean nothing to the fifth"])
 
@@ -495,6 +505,8 @@ def grade_collatz(collatz: Callable) -> None:
                       "TypeError\nright for Python's 7, but an int32 must stay an int32: `/` makes "
                       "a float")
     agree("n = np.int32(27)", strong, 111)
+    agree("n = 60975", compiled(60975), _collatz(60975), "it takes many steps, through numbers "
+          "above 2 to the 24th, which no float32 holds exactly")
 
 
 exercise(
@@ -524,6 +536,14 @@ def collatz(n):
         ("def collatz(n):\n    def step(c):\n        n, k = c\n"
          "        return jnp.where(n % 2 == 0, n // 2, 3 * n - 1), k + 1\n"
          "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 0))[1]", "does not end"),
+        ("def collatz(n):\n    def step(i, c):\n        n, k = c\n"
+         "        new = jnp.where(n % 2 == 0, n // 2, 3 * n + 1)\n"
+         "        return jnp.where(n > 1, new, n), k + (n > 1)\n"
+         "    return lax.fori_loop(0, 200, step, (n, 0))[1]", "many steps"),
+        ("def collatz(n):\n    def step(c):\n        n, k = c\n"
+         "        return jnp.where(n % 2 == 0, n / 2, 3 * n + 1), k + 1\n"
+         "    start = jnp.float32(n), 0\n"
+         "    return lax.while_loop(lambda c: c[0] > 1, step, start)[1]", "no float32"),
     ],
     afterthought="the whole loop is machine code; try it on 77031, and then on 837799, "
                  "whose numbers grow beyond an int32 (chapter 20)",
@@ -549,11 +569,13 @@ def grade_highest(highest: Callable) -> None:
               (max(values) < -1e30 or values[0] == -np.inf, "all floats may come, even those far "
                "below 0: where does the carry start?"),
               "each place has the largest of all up to it", tolerance=0)
-    names = [eqn.primitive.name for eqn in jax.make_jaxpr(highest)(jnp.zeros(50)).eqns]
+    names = [eqn.primitive.name for eqn in equations(jax.make_jaxpr(highest)(jnp.zeros(50)))]
     expect(len(names) < 20, "the program for 50 numbers should be one `scan`, and yours has "
            f"{len(names)} equations\nright, but the loop was unrolled")
     expect("scan" in names, "the program for 50 numbers should be one `scan`, and yours has "
            f"{', '.join(sorted(set(names)))}\nright; but do it with `lax.scan` this time")
+    expect(names.count("scan") == 1, "the program for 50 numbers should be one `scan`, and yours "
+           f"has {names.count('scan')}\nright, but one pass is enough")
 
 
 exercise(
@@ -579,14 +601,19 @@ def highest(x):
          "    return lax.scan(s, -1e9, x)[1]", "far below 0"),
         ("def highest(x):\n    s = lambda c, v: (jnp.maximum(0.999999 * c, v),) * 2\n"
          "    return lax.scan(s, x[0], x)[1]", "of all up to it"),
+        ("def highest(x):\n    s = lambda c, v: (jnp.maximum(c, v), jnp.maximum(c, v))\n"
+         "    least = lax.scan(lambda c, v: (jnp.minimum(c, v), None), jnp.inf, x)[0]\n"
+         "    return lax.scan(s, least, x)[1]", "one pass"),
     ],
+    right=["@jax.jit\ndef highest(x):\n    s = lambda c, v: (jnp.maximum(c, v),) * 2\n"
+           "    return lax.scan(s, -jnp.inf, x)[1]"],
     hints=["the body gets (carry, value) and returns (carry, what to give out)"])
 
 
 def grade_log_or_zero(log_or_zero: Callable) -> None:
     compiled, slope = jax.jit(log_or_zero), jax.jit(jax.grad(log_or_zero))
     numbers = [1.0, np.e, 0.0, -2.0, 2.0, 1e-3, 40.0, -1e-3, 1e-8, 3e-37, 1e30]
-    for x in numbers:
+    for x in (*numbers, np.inf):
         for f in (compiled, log_or_zero):
             expected = np.log(x) if x > 0 else 0.0
             with _traced(f"x = {x:.4g}, under jit,", expected, "`if` asks for a value, and there "
@@ -629,6 +656,8 @@ def log_or_zero(x):
         ("def log_or_zero(x):\n    return lax.stop_gradient(jnp.where(x > 0, jnp.log(x), 0.0))",
          "is 1 / x"),
         ("def log_or_zero(x):\n    return jnp.log(jnp.maximum(x, 1e-30))", "for 0 and below"),
+        ("def log_or_zero(x):\n    return jnp.nan_to_num(jnp.log(jnp.where(x > 0, x, jnp.nan)))",
+         "for x = inf"),
         ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(jnp.maximum(x, 1e-6)), 0.0)",
          "it is the logarithm"),
         ("def log_or_zero(x):\n    return 0.6931 * jnp.log2(jnp.where(x > 0, x, 1.0))",

@@ -143,6 +143,8 @@ def grade_mean_of_positive(mean_of_positive: Callable) -> None:
         agree(f"x = {values}", jax.grad(mean_of_positive)(x), np.where(x > 0, 1 / count, 0),
               "the mean is right; its gradient should be 0 where x is not positive, also at 0",
               what="the gradient")
+    agree("x = [[1, -2, 3], [5, 0, -1]]", compiled(jnp.array([[1.0, -2, 3], [5, 0, -1]])), 3.0,
+          "right for five elements in a row, and x may have any shape")
 
 
 exercise(
@@ -168,6 +170,8 @@ def mean_of_positive(x):
          "    return jnp.cumsum(jnp.sort(x)[::-1])[n] / n", "divide by how many"),
         ("def mean_of_positive(x):\n"
          "    return jnp.sum(jnp.where(x >= 1, x, 0.0)) / jnp.sum(x > 0)", "divide by how many"),
+        ("def mean_of_positive(x):\n"
+         "    return 5 * jnp.mean(jnp.where(x > 0, x, 0.0)) / jnp.sum(x > 0)", "any shape"),
     ],
     hints=["how many are positive is a sum, too"])
 
@@ -178,17 +182,19 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
              ([2.0, 1.0, 9.0, -9.0], 2), ([0.5, 1.0, np.nan, np.nan], 2), ([3.0, 1.0, 2.0, 0.0], 4),
              ([0.0, 1.0, 1000.0, 0.0], 2), ([1000.0, 1001.0, 0.0, 0.0], 2),
              ([-1000.0, -1001.0, 0.0, 0.0], 2), ([-300.0, 300.0, 0.0, 0.0], 2),
-             *((random.normal(size=4).round(2).tolist(), n) for n in (1, 2, 3, 4))]
+             *((random.normal(size=4).round(2).tolist(), n) for n in (1, 2, 3, 4)),
+             ([1.0, 2.0, 0.0, 1.5, 3.0, 0.5], 5), ([2.0], 1)]
     for values, n in inputs:
         x = np.array(values, np.float32)
         e = np.exp(x[:n] - np.max(x[:n]))
-        expected, telling = np.append(e / e.sum(), np.zeros(4 - n)), f"x = {values} and n = {n}"
+        expected = np.append(e / e.sum(), np.zeros(len(x) - n))
+        telling = f"x = {values} and n = {n}"
         with wanting(telling, expected, (IndexError, "a slice up to a traced n has no length: keep "
-                     "all four")):
+                     "all four"), "x need not have four elements"):
             out = numbers(compiled(x, n))
-        expect(np.shape(out) == (4,), f"for {telling} the answer is {shown(expected)}, and yours "
-               f"is {shown(out)}\nas many are expected as x has")
-        counts, large = np.arange(4) < n, np.max(x[:n])
+        expect(np.shape(out) == x.shape, f"for {telling} the answer is {shown(expected)}, and "
+               f"yours is {shown(out)}\nas many are expected as x has")
+        counts, large = np.arange(len(x)) < n, np.max(x[:n])
         with np.errstate(all="ignore"):
             zeroed = np.exp(np.where(counts, x, 0.0) - large)
             every = np.exp(x - large)
@@ -206,8 +212,8 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
               (np.isnan(out).any(), "it does not matter what the padding contains, even nan: "
                "replace it before anything is computed"),
               "the n that count add up to 1, and the others are 0")
-        expect(not np.any(np.asarray(out)[n:]), f"for {telling} the last {4 - n} are 0, and yours "
-               f"are {np.asarray(out)[n:].tolist()}: replace the others by minus infinity")
+        expect(not np.any(np.asarray(out)[n:]), f"for {telling} the last {len(x) - n} are 0, and "
+               f"yours are {np.asarray(out)[n:].tolist()}: replace the others by minus infinity")
 
 
 exercise(
@@ -237,6 +243,9 @@ def padded_softmax(x, n):
         ("def padded_softmax(x, n):\n    counts = jnp.arange(x.size) < n\n"
          "    low = jnp.min(jnp.where(counts, x, jnp.inf)) - 50\n"
          "    return jax.nn.softmax(jnp.where(counts, x, low))", "by minus infinity"),
+        ("def padded_softmax(x, n):\n"
+         "    return jax.nn.softmax(jnp.where(jnp.arange(4) < n, x, -jnp.inf))",
+         "need not have four"),
     ],
     hints=["of which number is the exponential 0?"])
 
@@ -298,7 +307,7 @@ def count_different(x):
 
 def grade_first_few(first_few: Callable) -> None:
     compiled, random = jax.jit(first_few, static_argnums=2), np.random.default_rng(0)
-    x = np.array([7, 5, 9, 6, 8], np.float32)
+    x = np.array([7, -5, 9, 6, -8], np.float32)
     masks = [[False, True, False, True, True], *(random.random((5, 5)) < 0.5).tolist()]
     for k in (4, 2, 7):
         for mask in masks:
@@ -323,6 +332,10 @@ def grade_first_few(first_few: Callable) -> None:
     agree("x = [1, nan, 3], k = 3 and the mask [0, 1, 1]",
           compiled(np.array([1, np.nan, 3], np.float32), np.array([False, True, True]), 3),
           [np.nan, 3.0, np.nan], "a nan of x is an element like any other: ask the mask")
+    long = np.arange(128, dtype=np.float32)
+    agree("x = 0, 1, … 127, k = 3 and a mask that is true at 2 and 120",
+          compiled(long, (long == 2) | (long == 120), 3), [2.0, 120.0, np.nan],
+          "x may have any length: which place does not exist in this one?")
 
 
 exercise(
@@ -345,13 +358,15 @@ def first_few(x, mask, k):
         ("def first_few(x, mask, k):\n    y = jnp.where(mask, x, jnp.nan)\n"
          "    order = jnp.argsort(jnp.isnan(y), stable=True)\n"
          "    return jnp.concatenate([y[order], jnp.full(k, jnp.nan)])[:k]", "ask the mask"),
+        ("def first_few(x, mask, k):\n    places = jnp.nonzero(mask, size=k, fill_value=99)[0]\n"
+         "    return x.at[places].get(mode='fill', fill_value=jnp.nan)", "any length"),
     ],
     hints=["`nonzero` with a size, filled with a place that does not exist"])
 
 
 def grade_window(window: Callable) -> None:
     compiled = jax.jit(window)
-    x = np.array([1, 2, 3, 4, 5], np.float32)
+    x = np.array([1, 2, -3, 4, -5], np.float32)
     for start in (1, 3, 0, 2, 4, 5, 9):
         expected = np.append(x, np.zeros(12))[start:start + 3]
         inputs, moved = f"x = {shown(x)} and start = {start}", x[min(start, 2):min(start, 2) + 3]
@@ -589,12 +604,13 @@ def grade_largest(largest: Callable) -> None:
     largest.__globals__["masked_max"] = listening
     try:
         for n in range(1, 65):
-            values = -1.0 - np.arange(n, dtype=np.float32)[::(-1) ** n]
+            expected = -10.0 ** (n % 30)
+            values = (expected * np.arange(1, n + 1)[::(-1) ** n]).astype(np.float32)
             inputs = f"the numbers from {values[0]:g} to {values[-1]:g}"
-            with wanting(inputs, -1.0, "`masked_max` takes an array, and how many of it count"):
+            with wanting(inputs, expected, "`masked_max` takes an array, and how many of it count"):
                 out = largest(values)
-            agree(inputs, out, -1.0,
-                  (out < -1, "are all of the numbers in the array?"),
+            agree(inputs, out, expected,
+                  (out < expected, "are all of the numbers in the array?"),
                   "how many of the numbers in the array count?")
             expect(len(shapes) == n and len(shapes[-1]) == 1, f"for {inputs} `masked_max` should "
                    f"be called once, with a vector, and you called it {len(shapes) - n + 1} times: "
@@ -644,6 +660,9 @@ def largest(values):
         ("def largest(values):\n    n = len(values)\n"
          "    size = next(k for k in (1, 2, 4, 8, 16, 32, 64) if k >= n)\n"
          "    return masked_max(np.pad(values, (0, size - n)), n)", "any length from 1 on"),
+        ("def largest(values):\n    n = len(values)\n    size = 1 << (n - 1).bit_length()\n"
+         "    padded = np.pad(values, (0, size - n), constant_values=-1e9)\n"
+         "    return masked_max(padded, size)", "how many of the numbers"),
     ],
     afterthought="after this, all lengths up to 64 are compiled",
     hints=["the next power of two: 1 << (n - 1).bit_length()"])

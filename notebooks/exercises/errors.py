@@ -14,7 +14,7 @@ from minijax.core.vmap import BatchTrace
 from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers, shown,
                                      wanting)
 
-from .ways import ending_within
+from .ways import ending_within, of_dtype
 
 CHAPTER = "21_errors"
 
@@ -317,7 +317,8 @@ def grade_times(times: Any) -> None:
     for n in (1, 2, 0, 5, 3, 1000):
         for f, name, x in ((halve_and_add, "x / 2 + 1", np.float32(8)),
                            (lambda x: x + 1, "x + 1", np.float32(8)),
-                           (turn, "[-v[1], v[0] + 1]", np.array([1.0, 2.0], np.float32))):
+                           (turn, "[-v[1], v[0] + 1]", np.array([1.0, 2.0], np.float32)),
+                           (lambda x: x + 1, "x + 1", np.array([3], np.int32))):
             values = [x]
             for _ in range(n + 1):
                 values.append(np.asarray(f(values[-1])))
@@ -334,6 +335,7 @@ def grade_times(times: Any) -> None:
                   (n > 5, "for a small n it is right: how many rounds has yours at most?"),
                   "begin with x, make n rounds, and give the value to f, not the number of the "
                   "round")
+            of_dtype(inputs, result, values[n].dtype, "f keeps the dtype, and so does the loop")
 
 
 exercise(
@@ -350,6 +352,8 @@ def times(f, n, x):
          "one round too few"),
         ("def times(f, n, x):\n    return lax.fori_loop(0, n, lambda i, v: f(i) + 0 * v, x)",
          "not the number"),
+        ("def times(f, n, x):\n    return lax.fori_loop(0, n, lambda i, v: f(v), x * 1.0)",
+         "keeps the dtype"),
         ("def times(f, n, x):\n    return f(lax.fori_loop(0, n, lambda i, v: f(v), x))",
          "one round too many"),
     ],
@@ -358,6 +362,7 @@ def times(f, n, x):
 
 def grade_leaks(leaks: Any) -> None:
     kept: list[Any] = []
+    before = jax.config.check_tracer_leaks.value
 
     def keeps(x: Any) -> Any:
         kept.append(x + 1)
@@ -387,7 +392,13 @@ def grade_leaks(leaks: Any) -> None:
                              (keeps, "appends x + 1 to a list, called again", True)):
         with instead_of(jax.errors.TracerLeakError, "", f"for a function that {doing} the "
                         "answer is True, and yours is the error\nwhich class does it have?"):
-            result = leaks(f, 8.0)
+            try:
+                result = leaks(f, 8.0)
+            finally:
+                left_on = jax.config.check_tracer_leaks.value and not before
+                jax.config.update("jax_check_tracer_leaks", before)
+        expect(not left_on, "after the call the switch is left on, and whatever is traced later is "
+               "searched, too; a `with` block ends in any case")
         expect(isinstance(result, bool | np.bool_), f"for a function that {doing}, True or False "
                f"is expected, and yours is {shown(result)}")
         expect(result == expected, f"for a function that {doing} the answer is {expected}, and "
@@ -395,6 +406,9 @@ def grade_leaks(leaks: Any) -> None:
                    "without the switch nobody looks, and only `jit` makes tracers; and a `return` "
                    "in `finally` comes after every other" if expected else
                    "this one keeps no tracer"))
+    with wanting("lambda x, y: keeps(x * y), with two arguments,", True):
+        expect(leaks(lambda x, y: keeps(x * y), 2.0, 3.0), "for a function of two arguments that "
+               "appends to a list the answer is True, and yours is False")
     jax.jit(keeps)(2.0)
     expect(leaks(keeps, 2.0), "for a function that was compiled before the answer is True, and "
            "yours is False\nit should be traced again")
@@ -430,6 +444,10 @@ exercise(
         (_LEAKS.format(_CHECKED.format("f"), "jax.errors.TracerLeakError"), "only `jit`"),
         (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.TracerLeakError").replace(
             "    return False", "    finally:\n        return False"), "after every other"),
+        (_LEAKS.format("jax.config.update('jax_check_tracer_leaks', True)\n"
+                       "        jax.jit(f)(*args)", "jax.errors.TracerLeakError"), "left on"),
+        (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.TracerLeakError").replace(
+            "(*args)", "(args[0])"), "with two arguments"),
         (_LEAKS.format("jax.jit(f)(*args)", "jax.errors.TracerLeakError"), "nobody looks"),
         (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.UnexpectedTracerError"),
          "which class does it have"),
@@ -572,6 +590,10 @@ def grade_distances(distances: Any) -> None:
                "each pair"),
               (near(result, expected**2), "the distance is the root of that"),
               "compare each point with each centre")
+    points = random.integers(-4, 5, (2, 3)).astype(np.float32)
+    agree(f"points = centres = {points.tolist()}", distances(jnp.array(points), jnp.array(points)),
+          np.sqrt(((points[:, None] - points) ** 2).sum(-1)), "a point may have three numbers, and "
+          "`between` takes them")
     points = np.array([[3000.0, 1.0], [3000.0, 1.5]], np.float32)
     expected = np.array([[0.0, 0.5], [0.5, 0.0]])
     agree(f"points = centres = {points.tolist()}", distances(jnp.array(points), jnp.array(points)),
@@ -610,5 +632,7 @@ def distances(points, centres):
         ("def distances(points, centres):\n    square = lambda x: jax.vmap(jnp.dot)(x, x)\n"
          "    return jnp.sqrt(square(points)[:, None] + square(centres) - 2 * points @ centres.T)",
          "keeps few digits"),
+        ("def distances(points, centres):\n    return jax.vmap(\n        lambda p: jnp.hypot("
+         "p[0] - centres[:, 0], p[1] - centres[:, 1]))(points)", "three numbers"),
     ],
     hints=["write first what compares one point with all centres"])

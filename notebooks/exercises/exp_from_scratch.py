@@ -11,6 +11,8 @@ import numpy as np
 
 from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown, wanting
 
+from .ways import unchanged
+
 CHAPTER = "25_exp_from_scratch"
 LOG2 = math.log(2)
 
@@ -100,10 +102,12 @@ def words_of(code: types.CodeType) -> set[str]:
 def exact_enough(function: Callable, x: np.ndarray, exact: np.ndarray, most: float,
                  hint: str) -> None:
     """Check that the errors are at most that many ulps; otherwise show the largest."""
+    given, before = f"x = {shown(x[:3])}, …", np.array(x)
     with wanting(f"x = {shown(x[:3])}", exact[:3].astype(np.float32)):
         result = function(x)
-    x = np.asarray(x)
-    array = float32s(result, f"x = {shown(x[:3])}, …", len(x))
+    unchanged(given, before, np.asarray(x))
+    x = before
+    array = float32s(result, given, len(x))
     misses = ulps(array, exact)
     misses = np.where(np.isnan(misses), np.inf, misses)
     k = int(np.argmax(misses))
@@ -140,7 +144,8 @@ def grade_float_of_bits(float_of_bits: Callable) -> None:
         expect(np.isnan(result), f"for bits = {bits:#010x} the answer is nan, and yours is "
                f"{result!r}\nwhere the exponent's bits are all 1, any fraction but 0 is a nan")
     ready = words_of(float_of_bits.__code__) & {
-        "view", "unpack", "unpack_from", "frombuffer", "from_buffer", "from_buffer_copy", "cast"}
+        "view", "unpack", "unpack_from", "frombuffer", "from_buffer", "from_buffer_copy", "cast",
+        "bitcast_convert_type"}
     expect(not ready, f"the numbers are right, and `{', '.join(ready)}` reads the bits: do it by "
            "arithmetic alone")
 
@@ -375,11 +380,13 @@ def grade_scaled(scaled: Callable) -> None:
     for ks, hint in groups:
         k = ks.astype(np.int32)
         y = random.uniform(0.71, 1.41, len(k)).astype(np.float32)
+        before = y.copy()
         with np.errstate(all="ignore"):
             expected = np.ldexp(y.astype(float), k).astype(np.float32)
             with wanting(f"y = {shown(y[:2])} and k = {shown(k[:2])}", expected[:2]):
                 result = scaled(y.view(OfScaled), k)
         array = float32s(result, f"k = {shown(k[:3])}, …", len(k))
+        unchanged(f"y = {shown(before[:2])}, … and k = {shown(k[:3])}, …", before, y)
         for i in np.flatnonzero(array != expected)[:1]:
             expect(False, f"for y = {y[i]:.6g} and k = {k[i]} the answer is {expected[i]:.6g}, and "
                    f"yours is {array[i]:.6g}\n{hint}")
@@ -405,6 +412,8 @@ exercise(
         ("def scaled(y, k):\n    return y * (power_of_two(k >> 1) * power_of_two(k - (k >> 1)))",
          "no step but the last"),
         ("def scaled(y, k):\n    return np.ldexp(y, k)", "which does it all"),
+        ("def scaled(y, k):\n    y *= power_of_two(k >> 1)\n    y *= power_of_two(k - (k >> 1))\n"
+         "    return y", "its caller may still need it"),
         ("def scaled(y, k):\n    return np.float32(y * np.float32(2.0) ** k)", "should come from"),
     ],
     right=["def scaled(y, k):\n    return scale(y, k)"],
@@ -458,6 +467,7 @@ exercise(
         ("def exp2(x):\n    return np.exp2(x)", "which does it all"),
         ("def exp2(x):\n    return np.asarray(x, np.float64) + 1", "64 bits wide"),
         (_EXP2.replace("-151, 129", "-104, 90"), "do you let through"),
+        (_EXP2.replace("129)", "129, out=x)"), "its caller may still need it"),
     ],
     afterthought="x - k is exact, so no second piece of log 2 is needed",
     hints=["2**x is 2**k times 2**(x - k), and x - k is exact"])
@@ -479,6 +489,8 @@ def grade_log(log: Callable) -> None:
         rims = [(np.inf, np.inf, "infinity has no parts: choose, at the end, with np.where"),
                 (0.0, -np.inf, "the logarithm of 0 is -inf"),
                 (-1.0, np.nan, "a negative number has no logarithm"),
+                (-0.0, -np.inf, "the logarithm of 0 is -inf, also that of -0.0"),
+                (-np.inf, np.nan, "minus infinity is negative, too"),
                 (np.nan, np.nan, "nan stays nan")]
         for value, expected, why in rims:
             x = np.array([value, 1.0], np.float32)
@@ -515,6 +527,8 @@ exercise(
         (_LOG.replace("fma(e, HIGH, ", "("), "with the f and e"),
         (_LOG.replace("x > 0", "x != 0").replace("np.where(x == 0", "np.where(x <= 0"),
          "negative number"),
+        (_LOG.replace("    y = np.where(x < np.inf, y, x)\n", "").replace(
+            "return ", "y = ") + "    return np.where(np.isinf(x), x, y)", "minus infinity"),
         ("def log(x):\n    return np.log(x)", "which does it all"),
     ],
     afterthought="subnormal numbers are still missing: the real one first multiplies them by 2**23",

@@ -311,7 +311,8 @@ def grade_resident(resident: Callable) -> None:
     for threads, registers, shared in (
             (256, 32, 0), (256, 64, 0), (256, 40, 0), (256, 16, 44 << 10), (32, 16, 0),
             (1024, 32, 1 << 10), (96, 32, 0), (256, 255, 0), (128, 24, 8 << 10),
-            (128, 24, 10 << 10), *(tuple(map(int, one)) for one in some)):
+            (128, 24, 10 << 10), (32, 16, 40 << 10), (32, 16, (40 << 10) + 1),
+            *(tuple(map(int, one)) for one in some)):
         expected = _resident(threads, registers, shared)
         inputs = f"{threads} threads, {registers} registers each, {shared} bytes"
         with wanting(inputs, expected):

@@ -115,21 +115,23 @@ exercise("arrays_of_three", chapter=CHAPTER, grade=grade_arrays_of_three, soluti
 def grade_flip_p(flip: Any) -> None:
     mini = _library()
     expect(isinstance(flip, mini.Primitive), "`flip_p` is what `linear` gives, a primitive")
-    x, y = np.array([1.0, 2.0, 5.0]), np.arange(6.0).reshape(2, 3)
+    x, y = np.array([1.0, -2.0, 5.0]), np.arange(6.0).reshape(2, 3) - 3.0
     for a, axis in ((x, 0), (y, 0), (y, 1)):
         inputs = f"flip_p({shown(a)}, along={axis})"
         agree(inputs, flip(a, along=axis), np.flip(a, axis), "`np.flip(x, along)` does it",
               what="the result")
         with wanting(f"the gradient of sum({inputs} * w)", "w, flipped"):
-            w = np.arange(1.0, a.size + 1).reshape(a.shape)
+            w = np.arange(a.size).reshape(a.shape) - 1.5
             result = mini.grad(lambda a, axis=axis, w=w: mini.sum(flip(a, along=axis) * w))(a)
         agree(f"w = {shown(w)} and f(x) = sum(flip_p(x, along={axis}) * w)", result,
               np.flip(w, axis), "what went to the other end comes from there", what="the gradient")
-    with wanting("mini.vmap of flip_p with along=0, on two rows", np.flip(y, 1),
-                 (ValueError, "is the axis still there?")):
-        result = mini.vmap(lambda a: flip(a, along=0))(y)
-    agree(f"mini.vmap of flip_p with along=0, on {shown(y)}", result, np.flip(y, 1),
-          "with the examples in front, each axis has moved by one", what="the result")
+    for a, axis in ((y, 0), (np.arange(24.0).reshape(2, 3, 4), 0),
+                    (np.arange(24.0).reshape(2, 3, 4), 1)):
+        inputs = f"mini.vmap of flip_p with along={axis}, on {shown(a)}"
+        with wanting(inputs, np.flip(a, axis + 1), (ValueError, "is the axis still there?")):
+            result = mini.vmap(lambda a, axis=axis: flip(a, along=axis))(a)
+        agree(inputs, result, np.flip(a, axis + 1),
+              "with the examples in front, each axis has moved by one", what="the result")
     expect("flip" in mini.SOURCE, 'now the line for the compiler: `SOURCE["flip"] = …`')
     for a, axis in ((x, 0), (y, 0), (y, 1)):
         inputs = f"flip_p({shown(a)}, along={axis})"
@@ -168,6 +170,7 @@ def _flip_text(impl: str = "np.flip(x, along)", moved: str = "along + 1",
 exercise(
     "flip_p", chapter=CHAPTER, grade=grade_flip_p, given="%mini begin 23", solution=_flip_text(),
     wrong=[(_flip_text(impl="x[::-1]"), "does it"), (_flip_text(moved="along"), "moved by one"),
+           (_flip_text(moved="1"), "moved by one"), (_flip_text(moved="-1"), "moved by one"),
            (_flip_text(back="ct"), "comes from there"),
            (_flip_text(index='("{} - {}", before[k], i)'), "the last place"),
            (_flip_text(index='f"{before[k] - 1} - {i}"'), "is a tuple"),

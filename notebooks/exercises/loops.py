@@ -14,6 +14,8 @@ import numpy as np
 
 from minijax.notebook.checks import agree, chosen, exercise, expect, shown, trouble, wanting
 
+from .ways import unchanged
+
 CHAPTER = "24_loops_and_numba"
 
 
@@ -185,9 +187,11 @@ def _lane_sums(x: np.ndarray, lanes: int) -> float:
 
 
 def grade_lane_sums(lane_sums: Callable) -> None:
-    for lanes, n, base in itertools.product((1, 2, 4, 8), (0, 1, 3, 8, 21, 40, 47, 63), (10, 1)):
+    for lanes, n, base in itertools.product((1, 2, 4, 8, 16), (0, 1, 3, 8, 21, 40, 47, 63),
+                                            (10, 1)):
         x = np.random.default_rng(n).normal(size=n) * float(base) ** np.arange(n)
         inputs, expected = f"{lanes} lanes and {n} numbers", _lane_sums(x, lanes)
+        before = x.copy()
         with wanting(inputs, expected,
                      (IndexError, "those that do not fill a round go to the first")):
             result = lane_sums(x, lanes)
@@ -198,6 +202,7 @@ def grade_lane_sums(lane_sums: Callable) -> None:
             hint = "some numbers are missing, or there are too many: think of the end"
         expect(float(result) == expected, f"for {inputs} the sum is {expected!r}, and yours is "
                f"{float(result)!r}\n{hint}")
+        unchanged(inputs, before, x)
 
 
 _LANE = """
@@ -225,6 +230,7 @@ exercise(
                                  "range(len(x) - 1, whole - 1, -1)"), "the last digits"),
            ("def lane_sums(x, lanes):\n    return float(np.sum(x))", "the last digits"),
            (_lane_text(last="k % lanes"), "the last digits"),
+           (_lane_text().replace("* lanes", "* 8"), "16 lanes"),
            (_lane_text(pairs="parts[:len(parts) // 2], parts[len(parts) // 2:]"),
             "the last digits"),
            (_lane_text(result="None"), "yours is None"),
@@ -232,7 +238,9 @@ exercise(
             ")) for k in range(lanes))", "think of the end"),
            (_lane_text(lane="k // (whole // lanes)"), "the last digits"),
            (_lane_text().replace("    for k in range(whole, len(x)):\n        parts[0] += x[k]\n",
-                                 "    parts[0] += sum(x[whole:])\n"), "the last digits")])
+                                 "    parts[0] += sum(x[whole:])\n"), "the last digits"),
+           (_lane_text().replace("[0.0] * lanes", "x[:lanes] if whole else [0.0] * lanes").replace(
+               "range(whole):", "range(lanes, whole):"), "its caller may still need it")])
 
 
 # -- in_registers ----------------------------------------------------------------------------------
@@ -313,10 +321,11 @@ def grade_spread_text(text: Any) -> None:
                "not\neach of the 30 elements of a row may be its largest, or its smallest")
         for case, y in (("rows that ascend", np.sort(x)), ("rows that descend", -np.sort(-x)),
                         ("rows of equal numbers", np.tile(x[:, :1], 30)),
-                        ("numbers up to 1e12", 1e12 * x), ("numbers down to -1e12", -1e12 * x)):
+                        ("numbers up to 1e306", -1e305 * x), ("numbers down to -1e306", 1e305 * x)):
             agree(f"{case}, the first two of 40,", np.asarray(run(y))[:2],
                   (y.max(1) - y.min(1))[:2],
-                  ("1e12" in case, "what do the largest and the smallest start from, in each row?"),
+                  ("1e306" in case, "what do the largest and the smallest start from, in each "
+                   "row?"),
                   "an element may be the largest and the smallest so far", what="the differences")
 
 
@@ -364,6 +373,7 @@ exercise(
            ('spread_text = """\ndef program(x):\n    return x[:].max(1) - x.min(1)\n"""',
             "uses `np.` 0 times"),
            (_spread_text(start="low, high = 1e6, -1e6"), "start from"),
+           (_spread_text(start="low, high = 1e300, -1e300"), "start from"),
            (_spread_text().replace("low, high = min(low, e), max(high, e)",
                                    "if e > high:\n                high = e\n"
                                    "            elif e < low:\n                low = e"),
@@ -388,10 +398,15 @@ def _in_pairs(a: np.ndarray, kind: type) -> np.ndarray:
 
 def grade_in_pairs(in_pairs: Callable) -> None:
     a = np.random.default_rng(1).normal(size=(200, 300)).astype(np.float32)
-    expected, result = _in_pairs(a, np.float32), np.full(200, np.nan, np.float32)
+    expected, room, before = _in_pairs(a, np.float32), np.full(208, -1, np.float32), a.copy()
+    result = room[:200]
+    result[:] = np.nan
     inputs = "200 rows of random numbers, the first two sums of which are looked at,"
     with wanting(inputs, expected[:2]):
         in_pairs(a, result)
+    expect((room[200:] == -1).all(), "your loop writes beyond the end of `e`, into memory that is "
+           "not its own: Numba does not look, so count the rows")
+    unchanged(inputs, before, a)
     expect(not np.isnan(result).any(), f"some of the 200 elements of `e` have no number: "
            f"{int(np.isnan(result).sum())}")
     agree(inputs, result[:2], expected[:2], "one sum has the terms of positions 0, 2, …, the "
@@ -438,4 +453,8 @@ exercise(
            (_pairs_text(even=_EVEN + " + float32(0.5) * (c * c)", odd="odd"), "keep two"),
            (_pairs_text(even="even + b * b"), "that of `energy`"),
            (_pairs_text(stop="298"), "that of `energy`"),
+           (_pairs_text().replace("range(200)", "range(201)"), "beyond the end"),
+           (_pairs_text().replace("b, c = maximum(a[i, j], float32(0.0))",
+                                  "a[i, j] = b = maximum(a[i, j], float32(0.0))\n            c =")
+            .replace("c =,", "c ="), "its caller may still need it"),
            ("def in_pairs(a, e):\n    e[0] = 0.0", "have no number")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 from collections.abc import Callable
 from typing import Any
@@ -182,6 +183,11 @@ def grade_first_bad_step(first_bad_step: Callable) -> None:
         expect(result is expected
                or (expected is not None and result is not None and result == expected),
                f"for {inputs}, the answer is {expected}, and yours is {result}\n{hint}")
+    for steps, expected in ((5, None), (6, 5)):
+        result = first_bad_step(_downhill, jnp.float32(9.0), steps)
+        expect(result == expected, f"for a step of w - sqrt(w), from w = 9.0, {steps} times, the "
+               f"answer is {expected}, and yours is {result}\n"
+               f"the steps are number 0 to {steps - 1}")
 
 
 def _watching(body: str, before: str = "", after: str = "return None") -> str:
@@ -230,6 +236,11 @@ def first_bad_step(step, w, steps):
                    "            w = step(w, i)\n"
                    "        if findings and findings[-1].kind == 'debug_nans':\n"
                    "            return i\n"), "look at each finding"),
+        (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
+                   "            w = step(w, i)\n"
+                   "        if any(found.kind == 'debug_nans' for found in findings):\n"
+                   "            return i\n").replace("range(steps)", "range(steps + 1)"),
+         "number 0 to 4"),
     ],
     hints=["a `with` around each step, and then look at the list",
            'the kind of a nan is "debug_nans"'])
@@ -243,13 +254,14 @@ def _told(findings: Any) -> str:
 def grade_length(length: Callable) -> None:
     random = np.random.default_rng(0)
     for values in ([3, 4, 0], [-3, -4, 0], [-1, -2, -2], *random.integers(-9, 10, (4, 3)).tolist(),
-                   [3e-5, 4e-5, 0], [3e-14, 4e-14, 0]):
+                   [3e-5, 4e-5, 0], [3e-14, 4e-14, 0], [2, 1, 4, -2], [-5]):
         v = np.array(values, np.float32)
         expected = np.sqrt(np.sum(v * v))
         out = np.asarray(numbers(length(jnp.asarray(v))))
         scale = 1 if expected >= 1 else 1e5 if expected > 1e-5 else 1e14
         agree(f"v = {values}" + f", times {scale:g}," * (scale > 1), out * scale, expected * scale,
               (scale > 1, "nothing may be added to a small length, and it is not zero"),
+              (len(v) != 3, "right for three numbers, and a vector may have more, or fewer"),
               "it is the root of the sum of the squares")
         agree(f"v = {values}", jax.grad(length)(jnp.asarray(v)), v / expected, "it is v / length",
               what="the gradient")
@@ -293,6 +305,9 @@ def length(v):
         ("def length(v):\n    square = jnp.sum(v * v)\n    is_zero = square < 1e-6\n"
          "    root = jnp.sqrt(jnp.where(is_zero, 1.0, square))\n"
          "    return jnp.where(is_zero, 0.0, root)", "it is not zero"),
+        ("def length(v):\n    square = v[0]**2 + v[1]**2 + v[2]**2\n    is_zero = square == 0\n"
+         "    root = jnp.sqrt(jnp.where(is_zero, 1.0, square))\n"
+         "    return jnp.where(is_zero, 0.0, root)", "more, or fewer"),
     ],
     hints=["choose twice: before the root and after it"])
 
@@ -404,7 +419,7 @@ def grade_bad_examples(bad_examples: Callable) -> None:
         with wanting(inputs, expected,
                      (ValueError, "what do you do with a leaf that has one number for each "
                      "example, and with one that has more?"), hint):
-            result = bad_examples(loss, weights, batch)
+            result = bad_examples(loss, copy.deepcopy(weights), batch)
             expect(result is not None, "your function gave None: does each way through it end in "
                    "`return`?")
             listed = np.asarray(result).tolist()

@@ -239,7 +239,7 @@ def _check_parts(parts: tuple[Callable, ...], x: np.ndarray) -> Any:
 def _three_steps(parts: tuple[Callable, ...], x: np.ndarray, y: np.ndarray) -> list[float]:
     """The losses of three steps; a hint where a step is not pure."""
     init, _, step = parts
-    params, losses = init(3), []
+    params, losses, pictures = init(3), [], x.copy()
     for k in range(0, 150, 50):
         before = _flat(params).copy()
         try:
@@ -254,6 +254,8 @@ def _three_steps(parts: tuple[Callable, ...], x: np.ndarray, y: np.ndarray) -> l
                "`step` gives a pair, the loss and the new parameters")
         expect(np.array_equal(before, _flat(params)), "after a step the parameters that were "
                "handed in have changed: make new arrays")
+        expect(np.array_equal(pictures, x), "after a step the pictures that were handed in have "
+               "changed: make new arrays")
         again = step(params, x[k:k + 50], y[k:k + 50])
         expect(float(again[0]) == float(result[0]), "one step made twice gives two losses: it "
                "remembers something")
@@ -334,6 +336,8 @@ exercise(
                                  "gradient)"), "downhill"),
            (_network_text(update="params = jax.tree.map(lambda p, g: p - 1e-4 * g, params, "
                                  "gradient)"), "far enough"),
+           (_network_text().replace("        hidden =", "        x -= x.mean()\n        hidden ="),
+            "the pictures that were handed in"),
            (_network_text(more=" * np.random.normal()", update=(
                "params = jax.tree.map(lambda p, g: p - 0.4 * g, params, gradient)")),
             "it remembers something")],

@@ -200,10 +200,15 @@ def grade_row_loop(row_loop: Callable) -> None:
     random = np.random.default_rng(31)
     p = _block()
     p.loop = row_loop
-    dense = _random_matrix(random, 5, 7, np.float32)
-    args = _arguments(dense, 8)
+    for rows, columns, count in ((5, 7, 8), (4, 3, 5)):
+        _check_row_loop(p, _random_matrix(random, rows, columns, np.float32), count)
+
+
+def _check_row_loop(p: core.Primitive, dense: np.ndarray, count: int) -> None:
+    """Look at the order of the loops of a product, and at what it gives in two places."""
+    args = _arguments(dense, count)
     lowered = jax.jit(p.bind).lower(*args)
-    _check_order(lowered._lowered.kernel, 8)
+    _check_order(lowered._lowered.kernel, count)
     [device] = jax.devices("emulator")
     with instead_of(Refused, "", "on the emulator it is refused: a result is read before anything "
                     "is stored there (set a row to 0 first), or two threads store at one place "
@@ -215,7 +220,8 @@ def grade_row_loop(row_loop: Callable) -> None:
     results["on the CPU"] = lowered.compile()(*args)
     for where, result in results.items():
         empty = ~dense.any(axis=1)
-        agree(f"a random matrix, {where},", result, dense @ args[-1],
+        agree(f"a random matrix and an x of shape {args[-1].shape}, {where},", result,
+              dense @ args[-1],
               (not near(np.asarray(result)[empty], 0 * args[-1][:1]), "a row without numbers is 0, "
                "and yours is not: is it set to 0 first, and are only the numbers from `starts` on "
                "added?"),
@@ -231,8 +237,10 @@ def _check_order(kernel: Any, count: int) -> None:
     expect(not any(loop.vectorize == "parallel" for loop in entries), "the loop over the entries "
            "promises to be parallel, and all its rounds add to one row")
     inside = [s for loop in entries for s in walk(loop.body) if isinstance(s, For)]
-    expect(any(s.trip_count == count for s in inside), "the innermost loop still goes over the "
-           "entries: the one over j belongs inside of it")
+    expect(inside, "the innermost loop still goes over the entries: the one over j belongs inside "
+           "of it")
+    expect(any(s.trip_count == count for s in inside), f"x has {count} columns, and no loop inside "
+           "of that over the entries has as many rounds")
 
 
 _ROW_LOOP = """
@@ -264,6 +272,7 @@ exercise(
            (_row_loop_text().replace("place(b, columns, k), j", "place(b, columns, i), j"),
             "with the number's column"),
            (_row_loop_text(total="term"), "the product is"),
+           (_row_loop_text().replace("b.loop(count,", "b.loop(8,"), "x has 5 columns"),
            (_row_loop_text().replace("start=place(b, starts, i)", "start=0"), "from `starts` on"),
            (_row_loop_text().replace("x((place(b, columns, k), j))", "x((k, j))"),
             "outside of its array"),
@@ -496,12 +505,16 @@ def grade_sampled(p: Any) -> None:
             complaint = laws.complaint_of(functools.partial(jax.eval_shape, p.bind, *args))
         expect(complaint.startswith("TypeError"), f"for {name} a TypeError is wanted from "
                f"`abstract_eval`, and yours {'raises ' + complaint if complaint else 'takes it'}")
-    for law in laws.LAWS:
-        complaint = _complaint(law, p, examples)
+    own = p.examples()
+    expect(own, "your block has no examples: they are its tests")
+    expect(all(isinstance(each, core.Example) for each in own), "the examples of your block are "
+           f"`core.Example`s, and yours are {own!r:.100}")
+    for law, those in (*((law, examples) for law in laws.LAWS), *((law, own) for law in laws.LAWS)):
+        complaint = _complaint(law, p, those)
         name = law.__name__
         expect(not complaint, f"the law does not hold that {name.replace('_', ' ')}: {complaint}"
-               + f"\n{_WORDS.get(name, '')}")
-    expect(p.examples(), "your block has no examples: they are its tests")
+               + (f"\n{_WORDS.get(name, '')}" if those is examples else
+                  "\nit does for others: what is wrong with this example of your block?"))
 
 
 _SAMPLED = """
@@ -582,6 +595,10 @@ exercise(
            (_sampled_text(height="b.shape[1]"), "tall matrices"),
            (_sampled_text(batch="None"), "has no batch"),
            (_sampled_text(loop="None"), "exactly one of"),
+           (_sampled_text().replace("rows + a.shape[1]", "rows - a.shape[1]"), "tall matrices"),
+           (_sampled_text().replace("np.array([0, 2, 2]", "np.array([0, 3, 2]"), "this example"),
+           (_sampled_text().replace("core.Example((a, b, rows, columns))", "(a, b, rows, columns)"),
+            "`core.Example`s"),
            (_sampled_text(column="row"), "what `impl` gives"),
            ("def sampled_p(a, b, rows, columns):\n    return (a[rows] * b[columns]).sum(1)",
             "a `core.Primitive`")],

@@ -68,10 +68,11 @@ exercise("how_many_listed", chapter=CHAPTER, grade=grade_how_many_listed,
 
 def grade_power_rule(power_rule: Callable) -> None:
     random = np.random.default_rng(31)
-    pairs: list[list[float]] = [[1.0, 2.0], [-2.0, -1.0], [-2.0, 1.0], [-1.0, 2.0], [0.0, 1.0]]
+    pairs: list[list[float]] = [[1.0, 2.0], [-2.0, -1.0], [-2.0, 1.0], [-1.0, 2.0], [0.0, 1.0],
+                                [-2.0, -0.5], [0.5, 1.5]]
     pairs += [sorted(random.uniform(-2, 2, 2).round(1).tolist()) for _ in range(6)]
     for low, high in pairs:
-        for y in (2, 3, 1, 4):
+        for y in (2, 3, 1, 4, 6):
             expected = _powers(low, high, y)
             inputs = f"the ends {low} and {high}, and y = {y},"
             ends = jnp.float32(low), jnp.float32(high)
@@ -131,6 +132,8 @@ exercise(
            (_power_text(result="jnp.where(has_zero, 0.0, lower), upper"), "a list of one pair"),
            (_power_text(zero="if low < 0 < high and y % 2 == 0:\n        lower = 0.0",
                         result="[(lower, upper)]"), "choose with"),
+           (_power_text(zero="has_zero = (low < 0) & (high > -1) & (y % 2 == 0)"),
+            "need not be an end"),
            (_power_text(zero="has_zero = (low < 0) & (high > 0)"), "an odd power")],
     right=[_power_text(zero="low0 = jnp.clip(0.0, low, high) ** y",
                        result="[(jnp.minimum(lower, low0), upper)]")])
@@ -246,10 +249,10 @@ def _cases() -> list[tuple[str, Callable, Callable, float, float, bool]]:
          lambda x: jnp.exp(-20.0 * (x + 0.6) ** 2), -1.0, 1.0, True),
         ("its ends are rounded", _around(good, lambda a, b: (a + 2e-7, b - 2e-7)),
          lambda x: 0.0 * x + 0.7, 0.5, 1.0, False),
-        ("it is too narrow by a tenth at either end", _around(good, lambda a, b: (
-            a + 0.1 * (b - a), b - 0.1 * (b - a))), lambda x: 2.0 * x, -1.0, 1.0, True),
+        ("it is too narrow by a tenth at its low end", _around(good, lambda a, b: (
+            a + 0.1 * (b - a), b)), lambda x: 2.0 * x, -1.0, 1.0, True),
         ("its ends are 0 and 0.5", lambda f: lambda low, high: (jnp.float32(0), jnp.float32(0.5)),
-         lambda x: jnp.exp(-1500.0 * (x - 0.605) ** 2), 0.0, 1.0, True),
+         lambda x: jnp.exp(-375.0 * (x - 1.63) ** 2), 0.0, 2.0, True),
         ("its ends are nan", _around(good, lambda a, b: (a * jnp.nan, b * jnp.nan)), jnp.exp, 0.0,
          1.0, True)]
 
@@ -303,6 +306,7 @@ exercise(
            (_outside_text(points="np.linspace((low + high) / 2, high, 1001)"), "how many numbers"),
            (_outside_text(test="not lower <= y <= upper"), "rounding alone"),
            (_outside_text(test="y < lower - 1e-5 or y > upper + 1e-5"), "with nan"),
+           (_outside_text(test="not y <= upper + 1e-5"), "both of its bounds"),
            (_outside_text(result="True"), "one number"),
            (_outside_text(result="float(y)"), "between"),
            (_outside_text(points="np.random.default_rng(0).uniform(low - 1, high + 1, 100)"),
@@ -325,6 +329,10 @@ def grade_has_no_root(has_no_root: Callable) -> None:
              ("x * x", lambda x: x * x, 0.0, 1.0, 4, "0 is a root, and lies at the end of a box: a "
               "box that touches 0 proves nothing"),
              ("-1 - exp(x)", lambda x: -1.0 - jnp.exp(x), 0.0, 1.0, 3, "all pieces lie below 0"),
+             ("-0.1 - x * x", lambda x: -0.1 - x * x, 0.0, 1.0, 3, "all pieces lie below 0, if "
+              "only a little"),
+             ("x + 0.7", lambda x: x + 0.7, -1.0, 1.0, 4, "the pieces begin at `low`"),
+             ("x - 1.7", lambda x: x - 1.7, 1.0, 2.0, 4, "the pieces end at `high`"),
              ("x * x - x + 0.3", lambda x: x * x - x + 0.3, 0.0, 1.0, 1, "one piece is too coarse: "
               "its box contains 0"),
              ("x * x - x + 0.3", lambda x: x * x - x + 0.3, 0.0, 1.0, 50, "with 50 pieces no box "
@@ -337,7 +345,7 @@ def grade_has_no_root(has_no_root: Callable) -> None:
               "far from 0"),
              (f"x * x - {shift:.2f}", lambda x: x * x - shift, 0.0, 1.0, 40, "one piece with 0 in "
               "its box is enough for a root")]
-    shallow = cases[5][1]
+    shallow = cases[8][1]
     few = next(n for n in range(2, 50) if _box_is_clear(bounds(shallow), n))
     cases += [("x * x - x + 0.3", shallow, 0.0, 1.0, n, "count the pieces, and their ends")
               for n in (few - 1, few)]
@@ -378,7 +386,10 @@ exercise(
     wrong=[(_no_root_text(boxes="jax.vmap(f)(edges[:-1]), jax.vmap(f)(edges[1:])",
                           result="bool(jnp.all(lower * upper > 0))"), "look at bounds"),
            (_no_root_text(result="bool(jnp.any((lower > 0) | (upper < 0)))"), "has the root"),
+           (_no_root_text().replace("linspace(low, high", "linspace(0, high"), "begin at"),
+           (_no_root_text().replace("linspace(low, high", "linspace(low, 1"), "end at"),
            (_no_root_text(result="bool(jnp.all(lower > 0))"), "lie below 0"),
+           (_no_root_text(result="bool(jnp.all((lower > 0) | (upper < -0.5)))"), "only a little"),
            (_no_root_text(result="bool(jnp.all((lower > 0) | (upper < 0)) "
                                  "& jnp.all(upper - lower < 1))"), "may be large"),
            (_no_root_text(result="bool(jnp.all((lower >= 0) | (upper <= 0)))"), "that touches 0"),

@@ -16,7 +16,23 @@ import minijax.numpy as jnp
 from minijax.notebook.checks import (Hint, agree, exercise, expect, near, numbers, shown,
                                      wanting)
 
+from .ways import equations, unchanged
+
 CHAPTER = "20_precision"
+
+
+def _in_32_bits(f: Callable, *args: Any) -> None:
+    """Go on if an answer computes with our functions, and without 64 bits."""
+    with wanting("arguments that are traced", "a program without 64 bits", (
+            jax.errors.TracerArrayConversionError, "NumPy computes with 64 bits: write it with "
+            "jnp")):
+        program = jax.make_jaxpr(f)(*args)
+    for eqn in equations(program):
+        expect("callback" not in eqn.primitive.name, "the numbers are right; but yours leaves the "
+               "program to compute them elsewhere, with 64 bits")
+        for v in eqn.outvars:
+            expect(v.aval.dtype.itemsize <= 4, "the numbers are right; but on the way yours makes "
+                   f"numbers of {v.aval.dtype}: the formula must save the digits, not 64 bits")
 
 
 def _agrees(right: Any, inputs: str, result: Any, expected: Any, hint: str) -> None:
@@ -30,14 +46,16 @@ def grade_gap(gap: Callable) -> None:
     between = np.array([1.5, 3.0, 0.75, 1000.0, 9e6, 0.1, 1.7e9], np.float32).tolist()
     between += np.float32(2.0 ** random.uniform(-40, 40, 40)).tolist()
     below = [float(np.nextafter(np.float32(power), np.float32(0))) for power in powers]
+    ends = [2.0**-126, 2.0**127, 1.5 * 2.0**127]
     hints = ("how many marks are there from 1 to 2, and from 2 to 4?",
              "it is right at powers of two; from one of them to the next, all marks are equally "
              "far apart",
-             "just below a power of two the smaller gap still holds: was a logarithm rounded up?")
-    for group, hint in zip((powers, between, below), hints, strict=True):
+             "just below a power of two the smaller gap still holds: was a logarithm rounded up?",
+             "it is right for other numbers; float32s go from 2**-126 to 2**128")
+    for group, hint in zip((powers, between, below, ends), hints, strict=True):
         for x in group:
             expected = float(np.spacing(np.float32(x)))
-            with wanting(f"x = {x!r}", expected):
+            with wanting(f"x = {x!r}", expected, hint):
                 result = numbers(gap(x))
             expect(np.ndim(result) == 0, f"one number is expected, and yours is {shown(result)}")
             expect(isinstance(result, float), f"for x = {x!r} a Python float is expected, and "
@@ -69,6 +87,8 @@ def gap(x):
         ("def gap(x):\n    return float(np.spacing(np.float32(x)))", "by the ruler"),
         ("def gap(x):\n    return 2.0 ** math.floor(jnp.log2(x)) / 2**23", "a logarithm"),
         ("def gap(x):\n    return 2.0 ** -23", "from 2 to 4"),
+        ("def gap(x):\n    return next(2.0**(k - 23) for k in range(60, -60, -1) if 2.0**k <= x)",
+         "to 2**128"),
         ("def gap(x):\n    return np.nextafter(np.float32(x), np.float32(np.inf)) - np.float32(x)",
          "a Python float is expected"),
     ],
@@ -80,7 +100,8 @@ def gap(x):
 def grade_one_minus_cos(one_minus_cos: Callable) -> None:
     random = np.random.default_rng(1)
     large = [1.0, 2.5, 3.14, *random.uniform(1, 5, 12)]
-    small = [1e-3, 1e-2, 1e-4, *random.uniform(1e-5, 0.1, 8), *random.uniform(0.1, 1, 20), 0.99]
+    small = [1e-3, 1e-2, 1e-4, 1e-5, 3e-5, *random.uniform(1e-5, 0.1, 8),
+             *random.uniform(0.1, 1, 20), 0.99]
     compiled = jax.jit(one_minus_cos)
     for group in (large, small, [0.0]):
         for x in np.array(group, np.float32):
@@ -99,6 +120,7 @@ def grade_one_minus_cos(one_minus_cos: Callable) -> None:
                         "the first terms of a series are good for the smallest x only")
             _agrees(abs(result - expected) <= 1e-5 * expected, f"x = {x:.5g}", f"{result:.6g}",
                   f"{expected:.6g}", at_large if group is large else at_small)
+    _in_32_bits(one_minus_cos, jnp.float32(1e-4))
 
 
 exercise(
@@ -117,6 +139,11 @@ def one_minus_cos(x):
         ("def one_minus_cos(x):\n    return 2 * np.sin(x / 2) ** 2", "with jnp"),
         ("def one_minus_cos(x):\n    return jnp.where(x < 0.1, x * x / 2, 1 - jnp.cos(x))",
          "smallest x only"),
+        ("def one_minus_cos(x):\n    with jax.enable_x64(True):\n"
+         "        return 1 - jnp.cos(jnp.asarray(x, jnp.float64))", "not 64 bits"),
+        ("def one_minus_cos(x):\n"
+         "    return jax.pure_callback(lambda x: np.float32(1 - np.cos(np.float64(x))), x, x)",
+         "elsewhere"),
     ],
     afterthought="`jnp.expm1` and `jnp.log1p` are such formulas for exp(x) - 1 and log(1 + x)",
     hints=["which identity of the cosine has a 1 in it?"])
@@ -369,7 +396,7 @@ def grade_take_in(take_in: Callable) -> None:
             (1.7e9 + np.arange(60.0), "most neighbours become equal"),
             (np.array([1e-300, 2e-300]), "all become zero")]
     for x in fine:
-        text = f"x = {shown(x)}, of dtype {x.dtype},"
+        text, before = f"x = {shown(x)}, of dtype {x.dtype},", x.copy()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -380,7 +407,8 @@ def grade_take_in(take_in: Callable) -> None:
                 "rounding alone loses nothing") + ": ask the switch what does") from error
         expect(isinstance(out, jax.Array), f"for {text} one of our arrays is expected, and yours "
                f"is of type {type(out).__name__}")
-        agree(text, out, x.astype(out.dtype), "the numbers should be the same")
+        agree(text, out, before.astype(out.dtype), "the numbers should be the same")
+        unchanged(text, before, x)
     for x, why in lost:
         message = (f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is expected: {why}; "
                    "yours gave ")
@@ -417,6 +445,8 @@ def take_in(x):
          "        array = jnp.asarray(narrow)\n    if findings:\n"
          "        raise ValueError(findings[0])\n    return array", "still 64 bits wide"),
         ("def take_in(x):\n    return x", "one of our arrays"),
+        ("def take_in(x):\n    if x.dtype.kind == 'f':\n        x[abs(x) < 1] = 0\n"
+         "    return jnp.asarray(x)", "should be the same"),
     ],
     hints=["with `collect=True` the program goes on, and afterwards the list is empty or not"])
 
@@ -495,6 +525,7 @@ def grade_middle(middle: Callable) -> None:
                   (pairs is same, "something on the way does not fit into 32 bits, or into a "
                    "float"),
                   "does their sum fit into 32 bits? Does their difference?", tolerance=0)
+    _in_32_bits(middle, jnp.arange(3), jnp.arange(3))
 
 
 exercise(
@@ -509,6 +540,10 @@ def middle(x, y):
         ("def middle(x, y):\n    return jnp.floor(x / 2 + y / 2).astype(jnp.int32)", "a float"),
         ("def middle(x, y):\n    return x // 2 + y // 2", "a halving loses"),
         ("def middle(x, y):\n    return (x + y) / 2", "is int32, and yours is float32"),
+        ("def middle(x, y):\n    wide = np.asarray(x, np.int64) + np.asarray(y)\n"
+         "    return jnp.asarray((wide // 2).astype(np.int32))", "NumPy computes with 64 bits"),
+        ("def middle(x, y):\n    with jax.enable_x64(True):\n"
+         "        return ((x.astype(jnp.int64) + y) // 2).astype(jnp.int32)", "numbers of int64"),
     ],
     hints=["halve first, then add; and take care of the two halves that are lost",
            "`%` gives what a halving has lost: 0 or 1"])

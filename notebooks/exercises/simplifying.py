@@ -134,7 +134,7 @@ def grade_commuting_key(commuting_key: Callable) -> None:
                         "needs no order"), \
              instead_of(TypeError, "unhashable", f"what {inputs} gives must be a key of a "
                         "dictionary, and what you build is not hashable"):
-            made.append(commuting_key(name, keys))
+            made.append(commuting_key(name, list(keys)))
         with instead_of(TypeError, "unhashable", f"{inputs} gives {made[-1]!r}, which cannot be a "
                         "key of a dictionary"):
             hash(made[-1])
@@ -282,12 +282,13 @@ exercise(
 def grade_transpose_rule(transpose_rule: Callable) -> None:
     mini = _library()
     expect("transpose" in mini.SIMPLER, 'now put it into the table: `SIMPLER["transpose"] = …`')
-    x = np.arange(24.0).reshape(2, 3, 4)
-    orders = list(itertools.permutations(range(3)))
-    for p, q in itertools.product(orders, orders):
+    arrays: list[Any] = [np.arange(24.0).reshape(2, 3, 4)]
+    arrays += [np.arange(3.0 ** n).reshape(n * (3,)) for n in (3, 2)]
+    for x, p, q in ((a, *orders) for a in arrays for orders in itertools.product(
+            itertools.permutations(range(a.ndim)), repeat=2)):
         def f(x: Any, p: Any = p, q: Any = q) -> Any:
             return mini.transpose(mini.transpose(x, p), q)
-        inputs = f"transpose(transpose(x, {p}), {q}) of an x of shape (2, 3, 4)"
+        inputs = f"transpose(transpose(x, {p}), {q}) of an x of shape {x.shape}"
         with instead_of(RecursionError, "", f"for {inputs} your rule calls `transpose`, which is "
                         "given to your rule, and so on: when is there nothing to be done?"):
             program, result = _simplified(mini, f, x)
@@ -295,15 +296,17 @@ def grade_transpose_rule(transpose_rule: Callable) -> None:
         agree(inputs, mini.eval_jaxpr(program, x)[0].shape, x.transpose(once).shape,
               "axis k of the result is axis q[k] of the middle one; which axis of x is that?",
               what="the shape", tolerance=0)
-        agree(inputs, mini.eval_jaxpr(program, x)[0], x.transpose(once), what="the result")
-        expected = ["transpose"] * (once != (0, 1, 2))
+        agree(inputs, mini.eval_jaxpr(program, x)[0], x.transpose(once), "where all axes are "
+              "equally long the shape does not tell whether they were moved", what="the result")
+        expected = ["transpose"] * (once != tuple(range(x.ndim)))
         expect(result == expected, f"for {inputs} the operations that are left are {expected}, and "
                f"yours are {result}" + ("\na rule is wanted for every two in a row, and what it "
                                  "gives is taken only if it has the shape of the result: axis k "
                                  "of that is axis q[k] of the middle one, and which axis of x?"
                                  if expected else
                                  "\nwhat leaves each axis where it was is not needed"))
-    program, result = _simplified(mini, lambda x: mini.transpose(mini.sin(x), (1, 0)), x[0])
+    program, result = _simplified(mini, lambda x: mini.transpose(mini.sin(x), (1, 0)),
+                                  np.ones((3, 4)))
     expect(result == ["sin", "transpose"], "for transpose(sin(x), (1, 0)) the operations that are "
            f"left are ['sin', 'transpose'], and yours are {result}")
 
@@ -334,6 +337,8 @@ exercise(
                                    'params["axes"]))', end=_UNMOVED), "and which axis of x"),
            (_transpose_text(inside="return args[0]", end=_UNMOVED), "for transpose"),
            (_transpose_text(test="False", end=_UNMOVED), "that are left"),
+           (_transpose_text(end="x"), "equally long"),
+           (_transpose_text(end=_UNMOVED.replace("len(axes)", "3")), "not needed"),
            (_transpose_text(test="name", inside="return transpose(x, axes)", end=_UNMOVED),
             "nothing to be done"),
            (_transpose_text(end=_UNMOVED).replace("SIMPLER[", "dict()["), "into the table")],
@@ -370,14 +375,14 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
     mini = _library()
     for seed in range(40):
         program = _some_program(mini, seed)
-        result, expected = needed_inputs(program), _needed(program)
-        inputs = f"the program\n{program}\n"
-        expect(isinstance(result, list) and len(result) == len(expected)
-               and all(isinstance(x, int | np.bool_) for x in result), f"for {inputs}a list of "
-               f"{len(expected)} booleans is expected, and yours is {result!r}")
+        inputs, expected = f"the program\n{program}\n", _needed(program)
         everything = [any(v in eqn.invars for eqn in program.eqns) or v in program.outvars
                       for v in program.invars]
         direct = [v in program.outvars for v in program.invars]
+        result = needed_inputs(program)
+        expect(isinstance(result, list) and len(result) == len(expected)
+               and all(isinstance(x, int | np.bool_) for x in result), f"for {inputs}a list of "
+               f"{len(expected)} booleans is expected, and yours is {result!r}")
         agree(inputs, result, expected,
               (result == everything, "an equation whose result nobody reads needs nothing"),
               (result == direct, "an output is made of values, which are made of inputs"),

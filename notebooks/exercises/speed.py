@@ -292,6 +292,9 @@ def grade_operations_of(operations_of: Callable) -> None:
 
     def looped(x: Any) -> Any:
         return mini.scan(lambda c, row: (c * 0.5 + row, c), 0.0, x)[1]
+
+    def nested(x: Any) -> Any:
+        return mini.scan(lambda c, row: (c + mini.jit(mini.sin)(mini.sum(row)), c), 0.0, x)[1]
     cases: list[tuple[str, Callable, Sequence[Any], str]] = [
         ("x * x + x", lambda x: x * x + x, [x], "one for each element of each result"),
         ("x * 2.0", lambda x: x * 2.0, [x], "the broadcast of 2.0 is not arithmetic"),
@@ -299,11 +302,15 @@ def grade_operations_of(operations_of: Callable) -> None:
         ("mini.dot(a, b)", mini.dot, [a, np.ones((4, 2))],
          "for each element of the result there are as many products as a row has elements, and "
          "each counts two"),
+        ("mini.dot(a, b)", mini.dot, [np.ones((6, 2)), np.ones((2, 5))],
+         "how many elements has a row of the first?"),
         ("mini.transpose(a, (1, 0))", lambda a: mini.transpose(a, (1, 0)), [a],
          "to move elements is not arithmetic"),
         ("mini.jit(mini.sin)(x)", lambda x: mini.jit(mini.sin)(x), [x],
          'what is in `eqn.params["programs"]` counts, too'),
         ("a scan of five rounds", looped, [x], "the body is run `length` times"),
+        ("a scan with a sum and a `jit` in its body", nested, [a], "a body is a program like any "
+         "other: all rules hold in it"),
         ("a gradient", mini.grad(lambda x: mini.sum(mini.exp(x) * x)), [x], "one for each element")]
     for words, f, args, hint in cases:
         jaxpr = mini.make_jaxpr(f)(*args)
@@ -347,9 +354,15 @@ exercise("operations_of", chapter=CHAPTER, grade=grade_operations_of, given=_MIN
          solution=_count(),
          wrong=[(_count(of_sum="size"), "elements of its operand"),
                 (_count(of_dot="2 * size"), "as a row has elements"),
+                (_count(of_dot="8 * size"), "a row of the first"),
                 (_count(of_dot="size * eqn.invars[0].aval.shape[-1]"), "counts two"),
                 (_count(length="1"), "`length` times"), (_count(inside="()"), "counts, too"),
                 (_count(others='total += size if name == "broadcast" else 0'), "not arithmetic"),
+                (_count().replace('operations_of(eqn.params["body"])', "sum(\n"
+                                  "                mini.size_of(e.outvars[0])\n"
+                                  '                for e in eqn.params["body"].eqns\n'
+                                  "                if e.primitive.name in mini.TEXT)"),
+                 "all rules hold"),
                 ("def operations_of(jaxpr):\n    return len(jaxpr.eqns)", "for each element")])
 
 

@@ -118,7 +118,7 @@ def _one_by_one(x: Any) -> float:
 
 
 def grade_ordered_sum(ordered_sum: Callable) -> None:
-    for n, size in ((8, 4), (100, 7), (1000, 64), (5000, 100)):
+    for n, size in ((8, 4), (9, 2), (100, 7), (1000, 64), (5000, 100)):
         x = np.random.default_rng(n).normal(size=n) * 1e3
         expected = _one_by_one([_one_by_one(x[k:k + size]) for k in range(0, n, size)])
         for seed in range(4):
@@ -141,6 +141,12 @@ def grade_ordered_sum(ordered_sum: Callable) -> None:
                    "missing, or there are too many")
             expect(result == expected, message + "the last digits: in which order do you add up "
                    "what the blocks give, and what is in them?")
+    x, result = np.random.default_rng(1).normal(size=1000) * 1e3, None
+    with contextlib.suppress(Exception):
+        result = ordered_sum(x.copy(), 64, lambda f, n: None)
+    expect(result != _one_by_one([_one_by_one(x[k:k + 64]) for k in range(0, 1000, 64)]), "where "
+           "`run` does nothing, yours gives the sum all the same: the function that `run` calls "
+           "should add up the blocks")
 
 
 _ORDERED = """
@@ -170,7 +176,9 @@ exercise(
            (_ordered(count="len(x) // size", start="parts = np.zeros(len(x) // size)"), "missing"),
            (_ordered(end="float(np.sum(parts))"), "in which order"),
            ("def ordered_sum(x, size, run):\n    return one_by_one([one_by_one(x[k:k + size]) "
-            "for k in range(0, len(x), size)])", "was not called")])
+            "for k in range(0, len(x), size)])", "was not called"),
+           ("def ordered_sum(x, size, run):\n    run(lambda k: None, 1)\n    return one_by_one(["
+            "one_by_one(x[k:k + size]) for k in range(0, len(x), size)])", "all the same")])
 
 
 # -- may_share -------------------------------------------------------------------------------------
@@ -307,7 +315,7 @@ exercise(
 
 def grade_sets_of_column(sets_of_column: Callable) -> None:
     others = itertools.product((256, 100, 4, 1), (1, 8, 12, 256, 264, 512, 1000))
-    for rows, columns in [(100, 264), (100, 256), *others]:
+    for rows, columns in [(100, 264), (100, 256), *others, (50, 12), (40, 20)]:
         expected = len({i * columns * 8 // 64 % 64 for i in range(rows)})
         inputs = f"rows = {rows} and columns = {columns}"
         with wanting(inputs, expected):
@@ -331,7 +339,10 @@ exercise("sets_of_column", chapter=CHAPTER, grade=grade_sets_of_column,
                 (_SETS.format("i * columns // 64 % 64"), "8 bytes"),
                 (_SETS.format("i * columns * 8 // 64"), "begins again"),
                 (_SETS.format("i * columns * 8 % 64"), "place in the line"),
-                ("def sets_of_column(rows, columns):\n    return min(rows, 64)", "row i begins")])
+                ("def sets_of_column(rows, columns):\n    return min(rows, 64)", "row i begins"),
+                ("def sets_of_column(rows, columns):\n    if columns < 8:\n"
+                 "        return min(64, -(-rows * columns // 8))\n"
+                 "    return min(rows, 64 // np.gcd(64, columns // 8))", "rows = 50")])
 
 
 # -- tile_order ------------------------------------------------------------------------------------
@@ -342,7 +353,8 @@ def _tile_order(n: int, m: int, side: int) -> list[tuple[int, int]]:
 
 
 def grade_tile_order(tile_order: Callable) -> None:
-    for n, m, side in ((4, 4, 2), (2, 4, 2), (3, 5, 2), (5, 3, 4), (1, 1, 8), (6, 7, 3)):
+    for n, m, side in ((4, 4, 2), (2, 4, 2), (3, 5, 2), (5, 3, 4), (1, 1, 8), (6, 7, 3),
+                       (11, 3, 4), (2, 12, 5)):
         expected, inputs = _tile_order(n, m, side), f"n = {n}, m = {m} and side = {side}"
         with wanting(inputs, str(expected[:6])):
             result = tile_order(n, m, side)
@@ -415,14 +427,16 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         def __init__(self, text: str, functions: dict | None = None) -> None:
             self.text, self.functions = text, functions or {}
 
-    real, made = mini.compiled, []
+    real, made, codes = mini.compiled, [], []
 
     def compiled(text: Any, threads: bool = False) -> Any:
         made.append((text.text, threads))
-        return object()
+        codes.append(object())
+        return codes[-1]
 
     def called(what: str, expected: int, hint: str, *calls: tuple) -> list:
         made.clear()
+        codes.clear()
         with wanting(what, f"{expected} compilations", (
                 AttributeError, "the words are in `text.text`"), (TypeError, "what is the key?"),
                 what="what is expected"):
@@ -436,8 +450,8 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         one, two, again = (Given(word) for word in ("one", "two", "one"))
         result = called("a text and an equal one", 1, "two texts with the same words are two "
         "objects; what is equal?", (one,), (again,))
-        expect(result[0] is result[1] is not None, "for a text and an equal one the same code is "
-               f"expected, and yours are {result}: return what was kept")
+        expect(result[0] is result[1] is codes[0], "for a text and an equal one the code that "
+               f"`compiled` gave is expected, twice, and yours are {result}: return what was kept")
         called("another text", 1, "it has other words", (two,))
         called("a text, with threads and without", 1, "`threads` makes other code of the same "
                "text, and that without was compiled before", (one, True), (one, False))
@@ -446,8 +460,12 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         called("a text, with threads and without, again,", 0, "both were compiled before",
                (one, True), (one, False))
         with_functions = [Given("three", {"f0": k}) for k in range(2)]
-        called("two equal texts with functions", 2, "the text says `f0`; which function that is, "
-        "it does not say", *((each,) for each in with_functions))
+        result = called("two equal texts with functions", 2, "the text says `f0`; which function "
+                        "that is, it does not say", *((each, True) for each in with_functions))
+        expect(result == codes and made == [("three", True)] * 2, "for two equal texts with "
+               "functions, with threads, `compiled` is called with threads and gives "
+               f"{codes}, and yours are {result}, by calls with {made}: return what it gives, and "
+               "hand `threads` on there, too")
     finally:
         mini.compiled = real
 
@@ -483,7 +501,9 @@ exercise(
            (_once(first="CODE.clear() if len(CODE) > 1 else None"), "compiled before"),
            (_once(first="if text.functions or threads:\n        return compiled(text, threads)"),
             "both were compiled before"),
-           (_once().replace("compiled(text, threads)", "compiled(text)"), "hand `threads` on")])
+           (_once().replace("compiled(text, threads)", "compiled(text)"), "hand `threads` on"),
+           (_once(first="if text.functions:\n        return compiled(text)"), "there, too"),
+           (_once().replace("return CODE[key]", "return CODE"), "what was kept")])
 
 
 # -- in_key ----------------------------------------------------------------------------------------

@@ -50,6 +50,12 @@ def declared(value: Any, slope: Any) -> Any:
     return f
 
 
+def equations(program: Any) -> Iterator[Any]:
+    """The equations of a program, and in place of a `jit` those inside of it."""
+    for eqn in program.eqns:
+        yield from equations(eqn.params["jaxpr"]) if eqn.primitive.name == "jit" else [eqn]
+
+
 FIVES = declared(jnp.sin, lambda x: 5.0 + 0.0 * x)
 
 

@@ -200,7 +200,7 @@ exercise("best_few", chapter=CHAPTER, grade=grade_best_few,
 
 # -- my_model --------------------------------------------------------------------------------------
 
-LETTERS, PLACES, WORD = 6, 16, 4
+LETTERS, PLACES, WORD, LINES = 6, 16, 4, 24
 
 
 def _rows(seed: int, count: int) -> np.ndarray:
@@ -259,7 +259,12 @@ def _check_recall(scores: Callable, params: Any) -> None:
 def _check_writing(write: Callable, params: Any) -> None:
     compiled = jax.jit(write, static_argnums=3)
     kept, varied = [], 0
-    for seed in range(8):
+    for n in (1, PLACES):
+        with wanting(f"n = {n}", f"{n} letters", "`write` gives n letters, n being at most "
+                     f"{PLACES} here"):
+            line = compiled(params, jax.random.key(0), 0, n)
+        expect(np.shape(line) == (n,), f"`write` of n = {n} letters gives {shown(line)}")
+    for seed in range(LINES):
         start = seed % LETTERS
         line = np.asarray(compiled(params, jax.random.key(seed), start, PLACES - 1))
         expect(line.shape == (PLACES - 1,) and line.dtype.kind in "iu",
@@ -274,13 +279,18 @@ def _check_writing(write: Callable, params: Any) -> None:
                    "`write` is compiled once more: it remembers something")
         whole = np.array([start, *line])
         varied += len({*whole[:WORD].tolist()}) > 1
-        kept.append(np.mean(whole[WORD:] == whole[:-WORD]))
-    expect(varied >= 4, f"of eight words that it writes {8 - varied} are one letter again and "
-           "again: does a letter that is drawn become part of what the next one sees, at the "
-           "right place, and is the next one drawn from the scores of that place?")
+        kept.append(whole[WORD:] == whole[:-WORD])
+    expect(varied >= LINES / 2, f"of {LINES} words that it writes {LINES - varied} are one letter "
+           "again and again: does a letter that is drawn become part of what the next one sees, "
+           "at the right place, and is the next one drawn from the scores of that place?")
     expect(np.mean(kept) > 0.5, f"{np.mean(kept):.0%} of the letters that it writes are those of "
            "four places before, and the trained model knows better: does the next letter "
            "see what was drawn, at the right place?")
+    for place, share in enumerate(np.mean(kept, axis=0)[:WORD]):
+        expect(share > 0.4, f"the letter at place {place} stands four places later again in "
+               f"{share:.0%} of {LINES} lines, and the trained model knows better: does the next "
+               "letter see those before it, " + (
+                   "and `start` at place 0?" if place == 0 else "each at its own place?"))
 
 
 _MODEL = """
@@ -326,5 +336,12 @@ exercise("my_model", chapter=CHAPTER, grade=grade_my_model, solution=_model_text
                 (_model_text(seen="0.0"), "find the letter"),
                 (_model_text(x='p["letters"][ids]'), "find the letter"),
                 (_model_text(at="-1"), "become part of"),
+                (_model_text().replace("jnp.arange(n), jax.random.split(key, n)",
+                                       "jnp.arange(places - 1), jax.random.split(key, places - 1)"),
+                 "of n = 1"),
+                *((_model_text().replace("ids.at[at + 1].set(letter", f"ids.at[{to}].set(letter"),
+                   "four places") for to in ("at", "at - 1", "1")),
+                (_model_text().replace(".at[0].set(start)", ""), "and `start` at place 0"),
+                (_model_text().replace(".at[0].set(start)", ".at[1].set(start)"), "`start` at"),
                 (_model_text(seen='weights @ (x @ p["gives"]) @ p["last"]'), "raised")],
          hints=["begin with `init` and `scores` of the chapter, with the sizes that are handed in"])
