@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 # Those that know rows, and `--quick`.
-CHOOSING = ("ratios", "eager", "first_calls", "growth", "compilers", "tiers", "host_cost", "processes",
-            "scaling")
+CHOOSING = ("ratios", "eager", "first_calls", "growth", "compilers", "tiers", "host_cost",
+            "processes", "scaling")
 WHOLE = ("import_time", "tour")
 
 
