@@ -210,7 +210,6 @@ def compile(assembly: str, stage: str = "object", level: int | None = None) -> A
     binding, machine = _llvm(), _machine(effort() if level is None else level, host())
     module = parsed(assembly, host().triple, machine)
     passes = binding.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
     passes.add_sroa_pass()  # variables become registers
     passes.add_simplify_cfg_pass()
     run_passes(passes, module, machine)

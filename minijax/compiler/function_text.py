@@ -34,17 +34,6 @@ from .vectorization import Vectorized, have_own_elements, lanes_in, pays
 from .vectors import Function, calls, function
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
-MANY_ARRAYS = 16  # with more, their addresses are loaded by a function that is not inlined
-ARRAY = f"""\
-define internal ptr @array(ptr %list, i64 %k) INLINING nounwind willreturn memory(read) {{
-  %items.at = getelementptr inbounds i8, ptr %list, i64 {HEADER + WORD}
-  %items = load ptr, ptr %items.at
-  %array.at = getelementptr inbounds ptr, ptr %items, i64 %k
-  %array = load ptr, ptr %array.at
-  %elements.at = getelementptr inbounds i8, ptr %array, i64 {HEADER}
-  %elements = load ptr, ptr %elements.at
-  ret ptr %elements
-}}"""
 
 
 @cache
@@ -136,6 +125,12 @@ class FunctionText:
         """Append an instruction to the current block."""
         self.lines.append("  " + instruction)
 
+    def computed(self, stem: str, expression: str) -> str:
+        """The name of the result of an instruction, which is appended."""
+        name = self.fresh(stem)
+        self.emit(f"{name} = {expression}")
+        return name
+
     def start_block(self, label: str) -> None:
         """Start a basic block."""
         self.lines.append(f"{label}:")
@@ -168,13 +163,17 @@ class FunctionText:
         argument.
         """
         places, count = self.module.places, len(kernel.buffers) - len(kernel.temps)
-        inlining = "noinline" if count > MANY_ARRAYS else "alwaysinline"
-        self.module.functions["array"] = ARRAY.replace("INLINING", inlining)
-        array = lambda position: self.at_entry(f"call ptr @array(ptr %list, i64 {position})")
+        items = self.field("%list", HEADER + WORD)
+        array = lambda place: self.field(self.field(items, WORD * place), HEADER)
         ordered = sorted((x for x in buffers if x in places), key=places.__getitem__)
         self.names |= {x: array(places[x]) for x in ordered if places[x] < count}
         if temps := {x: kernel.offsets[x] for x in ordered if places[x] >= count}:
             self.place_temps(array(count), temps)
+
+    def field(self, record: str, offset: int) -> str:
+        """The address that stands at an offset of a record, loaded at entry."""
+        place = self.at_entry(f"getelementptr inbounds i8, ptr {record}, i64 {offset}")
+        return self.at_entry(f"load ptr, ptr {place}")
 
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
         """Place temps at their offsets from the first cache line of some memory."""
@@ -205,8 +204,7 @@ class FunctionText:
 
     def define(self, target: Scalar, expression: str) -> None:
         """Define the target by an expression."""
-        self.names[target] = self.fresh("%local")
-        self.emit(f"{self.names[target]} = {expression}")
+        self.names[target] = self.computed("%local", expression)
 
     def print_let(self, let: Let) -> None:
         dtype = let.args[-1].dtype
@@ -252,10 +250,13 @@ class FunctionText:
         array, data = _stored_type(buffer.dtype), self.names[buffer]
         for size in reversed(buffer.shape[1:len(index)]):
             array = f"[{size} x {array}]"
-        place = self.fresh("%at")
         steps = "".join(f", {self.typed(x)}" for x in index)
-        self.emit(f"{place} = getelementptr inbounds {array}, {self.pointer(buffer)} {data}{steps}")
-        return place
+        return self.computed(
+            "%at", f"getelementptr inbounds {array}, {self.pointer(buffer)} {data}{steps}")
+
+    def element(self, t: str, first: str, k: int) -> str:
+        """The address of the k-th element from an address on."""
+        return self.computed("%at", f"getelementptr inbounds {t}, ptr {first}, i64 {k}")
 
     def pointer(self, buffer: Buffer) -> str:
         """The pointer type of a buffer."""
@@ -271,16 +272,15 @@ class FunctionText:
         x = load.target
         if x.dtype != BOOL:
             return self.define(x, self.access(load, self.type_of(x.dtype)))
-        byte, t = self.fresh("%byte"), self.in_lanes("i8")
-        self.emit(f"{byte} = {self.access(load, t)}")
+        t = self.in_lanes("i8")
+        byte = self.computed("%byte", self.access(load, t))
         self.define(x, f"icmp ne {t} {byte}, zeroinitializer")
 
     def print_store(self, store: Store) -> None:
         value = self.typed(store.value)
         if store.value.dtype == BOOL:
-            byte, t = self.fresh("%byte"), self.in_lanes("i8")
-            self.emit(f"{byte} = zext {value} to {t}")
-            value = f"{t} {byte}"
+            t = self.in_lanes("i8")
+            value = f"{t} {self.computed('%byte', f'zext {value} to {t}')}"
         self.emit(self.access(store, "", value))
 
     def print_declare(self, declare: Declare) -> None:
@@ -368,8 +368,7 @@ class FunctionText:
                 loop) and have_own_elements(loop):
             rest = self.whole_vectors(start, stop, lanes)
             rows = self.rows_in_registers(loop, start, rest, partials, width)
-            vectors = {x: [self.loaded(f"<{width} x {llvm_type(x.dtype)}>", f"ptr {row[x]}")
-                           for row in rows] for x in partials}
+            vectors = {x: [self.loaded(x, width, row[x]) for row in rows] for x in partials}
         else:
             rest, vectors = start, {}
         if not vectors or (loop.trip_count or 1) % lanes:
@@ -404,23 +403,18 @@ class FunctionText:
         if not vectors:
             self.body(initial_lanes(partials))
         for x, of_rows in vectors.items():
-            partial = partials[x][1]
+            partial, t = partials[x][1], llvm_type(x.dtype)
+            width = partial.size // len(of_rows)
             for k, vector in enumerate(of_rows):
-                width = partial.size // len(of_rows)
-                place, t = self.fresh("%at"), llvm_type(x.dtype)
-                self.emit(f"{place} = getelementptr inbounds {t}, ptr {self.names[partial]}, "
-                          f"i64 {k * width}")
+                place = self.element(t, self.names[partial], k * width)
                 self.emit(f"store <{width} x {t}> {vector}, ptr {place}")
         self.body(in_lanes(loop, start, stop, partials))
-        return {x: [self.loaded(f"<{partial.size} x {llvm_type(x.dtype)}>",
-                                f"ptr {self.names[partial]}")]
+        return {x: [self.loaded(x, partial.size, self.names[partial])]
                 for x, (_, partial) in partials.items()}
 
-    def loaded(self, t: str, place: str) -> str:
-        """The name of a value that is loaded."""
-        name = self.fresh("%loaded")
-        self.emit(f"{name} = load {t}, {place}")
-        return name
+    def loaded(self, x: Variable, width: int, place: str) -> str:
+        """The name of a vector of so many lanes of a variable, loaded."""
+        return self.computed("%loaded", f"load <{width} x {llvm_type(x.dtype)}>, ptr {place}")
 
     def combined(self, op: str, dtype: np.dtype, vectors: Sequence[str], lanes: int) -> Scalar:
         """All lanes combined: the lower half with the upper one, until one lane is left."""
@@ -475,9 +469,7 @@ class FunctionText:
             call = f"call {'i32' if interruptible else 'void'} {name}({frame}, i64 0)"
         if not (outlined.blocks or interruptible):
             return self.emit(call)
-        status = self.fresh("%status")
-        self.emit(f"{status} = {call}")
-        self.return_if_interrupted(status, loop)
+        self.return_if_interrupted(self.computed("%status", call), loop)
 
     def frame(self, operands: Sequence[str]) -> list[str]:
         """Store values in a frame, one word each; returns the addresses of the slots."""
@@ -523,10 +515,10 @@ class FunctionText:
 
     def print_poll(self, poll: Poll) -> None:
         assert self.polls
-        name, status = self.polls.name, self.fresh("%status")
+        name = self.polls.name
         self.module.functions.setdefault(name, POLL_DECLARATION.format(name))
-        self.emit(f"{status} = call i32 @{name}()")
-        self.return_if_interrupted(status, poll.loop, self.value(poll.iterations))
+        self.return_if_interrupted(self.computed("%status", f"call i32 @{name}()"), poll.loop,
+                                   self.value(poll.iterations))
 
     def print_if(self, branch: If) -> None:
         label = self.fresh("if")
@@ -548,16 +540,16 @@ class FunctionText:
         """Return if a signal handler has raised; the kernel's status says in which loop, and the
         pool after how many iterations.
         """
-        label, test, self.returns_early = self.fresh("told"), self.fresh("%told"), True
-        self.emit(f"{test} = icmp ne i32 {status}, 0")
+        label, self.returns_early = self.fresh("told"), True
+        test = self.computed("%told", f"icmp ne i32 {status}, 0")
         self.emit(f"br i1 {test}, label %{label}.leave, label %{label}.on")
         self.start_block(f"{label}.leave")
         if self.is_outlined:
             self.return_early("void" if self.is_shared else "i32 1")
         else:
             if self.enclosing and not isinstance(loop, While):
-                (loop, counter), iterations = self.enclosing[-1], self.fresh("%iterations")
-                self.emit(f"{iterations} = load i64, ptr {counter}")
+                loop, counter = self.enclosing[-1]
+                iterations = self.computed("%iterations", f"load i64, ptr {counter}")
             self.emit(self.call("void", "minijax_iterations", f"i64 {iterations}"))
             self.return_early(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
         self.start_block(f"{label}.on")
@@ -572,8 +564,7 @@ class FunctionText:
     def print_call(self, call: Call) -> None:
         operands = list(map(self.typed, call.args))
         if call.external == host.CALL:
-            function = self.fresh("%function")
-            self.emit(f"{function} = load ptr, {operands[0]}")
+            function = self.computed("%function", f"load ptr, {operands[0]}")
             frame = self.frame(operands[1:])[0]
             return self.emit(self.call("void", "minijax_host", f"ptr {function}", frame))
         if call.external == ALONE:

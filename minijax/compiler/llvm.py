@@ -7,7 +7,6 @@ In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/ll
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 
 
 from .arithmetic import Arithmetic
@@ -27,20 +26,6 @@ from .vectors import Function, called_in, lanes_of
 SYMBOL = "kernel"
 POLL = "minijax_poll"  # polls for signals outside of parallel loops
 PURE = "noinline nounwind willreturn memory(none)"
-# `halves` of vectors, in the pattern that LLVM selects a single instruction for.
-HALVES = """\
-define hidden <{lanes} x {t}> {name}(<{lanes} x {t}> %x, <{lanes} x {t}> %y)
-alwaysinline nounwind willreturn memory(none) {{
-  %x.halves = bitcast <{lanes} x {t}> %x to <{parts} x {half}>
-  %y.halves = bitcast <{lanes} x {t}> %y to <{parts} x {half}>
-  %x.wide = sext <{parts} x {half}> %x.halves to <{parts} x {t}>
-  %y.wide = sext <{parts} x {half}> %y.halves to <{parts} x {t}>
-  %products = mul <{parts} x {t}> %x.wide, %y.wide
-  %low = shufflevector <{parts} x {t}> %products, <{parts} x {t}> poison, <{lanes} x i32> <{even}>
-  %high = shufflevector <{parts} x {t}> %products, <{parts} x {t}> poison, <{lanes} x i32> <{odd}>
-  %result = add <{lanes} x {t}> %low, %high
-  ret <{lanes} x {t}> %result
-}}"""
 
 
 def assembly(kernel: Kernel) -> str:
@@ -184,14 +169,3 @@ class ModuleText:
                 f"  %results = call {v} {vector}{numbered(v, 'all', count)}",
                 f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
         return name, vector
-
-    def halves(self, dtype: np.dtype, lanes: int) -> str:
-        """The name of the operation `halves` of vectors."""
-        t, half = llvm_type(dtype), f"i{4 * dtype.itemsize}"
-        name = f"@halves.{lanes}.{t}"
-        if name not in self.functions:
-            even, odd = (", ".join(f"i32 {k}" for k in range(first, 2 * lanes, 2))
-                         for first in (0, 1))
-            self.functions[name] = HALVES.format(
-                name=name, lanes=lanes, parts=2 * lanes, t=t, half=half, even=even, odd=odd)
-        return name

@@ -52,23 +52,18 @@ class VectorText(FunctionText):
     def in_all_lanes(self, x: Scalar | Variable) -> str:
         """The name of a vector of a scalar that is printed once."""
         t, one, step = self.type_of(x.dtype), self.scalars.type_of(x.dtype), self.steps[x]
-        first, name = self.fresh("%first"), self.fresh("%all")
-        self.emit(f"{first} = insertelement {t} poison, {one} {self.scalars.value(x)}, i64 0")
-        self.emit(f"{name} = shufflevector {t} {first}, {t} poison, <{self.lanes} x i32> "
-                  "zeroinitializer")
-        if not step:
-            return name
-        places = ", ".join(f"{one} {k * step}" for k in range(self.lanes))
-        steps = self.fresh("%steps")
-        self.emit(f"{steps} = add {t} {name}, <{places}>")
-        return steps
+        first = self.computed(
+            "%first", f"insertelement {t} poison, {one} {self.scalars.value(x)}, i64 0")
+        name = self.computed("%all", f"shufflevector {t} {first}, {t} poison, "
+                             f"<{self.lanes} x i32> zeroinitializer")
+        places = ", ".join(f"{one} {k * (step or 0)}" for k in range(self.lanes))
+        return self.computed("%steps", f"add {t} {name}, <{places}>") if step else name
 
     def typed(self, x: Any) -> str:
         return f"{self.type_of(x.dtype)} {self.value(x)}"
 
     def define(self, target: Scalar | Variable, expression: str) -> None:
-        self.vectors[target], self.steps[target] = self.fresh("%lanes"), None
-        self.emit(f"{self.vectors[target]} = {expression}")
+        self.vectors[target], self.steps[target] = self.computed("%lanes", expression), None
 
     def alias(self, target: Scalar | Variable, x: Operand | Variable) -> None:
         self.steps[target] = self.steps[x]
@@ -81,12 +76,23 @@ class VectorText(FunctionText):
     def print_let(self, let: Let) -> None:
         step = self.steps.of(let)
         if step is None and let.op == "halves":
-            return self.call_function(let, self.module.halves(let.target.dtype, self.lanes))
+            return self.print_halves(let)
         if step is None:
             return super().print_let(let)
         self.scalars.print_let(let)
         self.steps[let.target] = step
         self.spread.pop(let.target, None)
+
+    def print_halves(self, let: Let) -> None:
+        """`halves`, in the pattern for which LLVM selects a single instruction."""
+        count, t, half = 2 * self.lanes, llvm_type(let.target.dtype), 4 * let.target.dtype.itemsize
+        wide = f"<{count} x {t}>"
+        x, y = (self.computed("%wide", f"sext <{count} x i{half}> {part} to {wide}") for part in [
+            self.computed("%halves", f"bitcast {self.typed(arg)} to <{count} x i{half}>")
+            for arg in let.args])
+        products = [self.computed("%products", f"mul {wide} {x}, {y}")]
+        low, high = (self.shuffled(t, count, products, range(first, count, 2)) for first in (0, 1))
+        self.define(let.target, f"add {self.in_lanes(t)} {low}, {high}")
 
     def function(self, f: Function) -> str:
         """The name of the result of an elementary function of vectors; its rare case is computed
@@ -138,12 +144,8 @@ class VectorText(FunctionText):
         before, test, t = self.mask, self.value(branch.test), self.in_lanes("i1")
         for side, statements in enumerate((branch.then, branch.orelse)):
             if side:
-                test, inverted = self.fresh("%else"), test
-                self.emit(f"{test} = xor {t} {inverted}, splat (i1 true)")
-            self.mask = test
-            if before:
-                self.mask = self.fresh("%mask")
-                self.emit(f"{self.mask} = and {t} {before}, {test}")
+                test = self.computed("%else", f"xor {t} {test}, splat (i1 true)")
+            self.mask = self.computed("%mask", f"and {t} {before}, {test}") if before else test
             self.body(statements)
         self.mask = before
 
@@ -236,26 +238,23 @@ class VectorText(FunctionText):
     def vector_at(self, first: str, k: int, access: Load | Store, value: str = "") -> str:
         """A vector of neighbours, the k-th from a place on: loaded, or stored if it is given."""
         t = llvm_type(access.buffer.dtype)
-        place, name = self.fresh("%at"), self.fresh("%wide")
-        self.emit(f"{place} = getelementptr inbounds {t}, ptr {first}, i64 {k * self.lanes}")
+        place = self.element(t, first, k * self.lanes)
         at = f"ptr {place}, align {access.buffer.dtype.itemsize}"
-        self.emit(f"store {value}, {at}" if value else f"{name} = load {self.in_lanes(t)}, {at}")
-        return name
+        if not value:
+            return self.computed("%wide", f"load {self.in_lanes(t)}, {at}")
+        self.emit(f"store {value}, {at}")
+        return ""
 
     def shuffled(self, t: str, count: int, vectors: Sequence[str], order: Iterable[int]) -> str:
         """The name of a vector of elements of one or two others."""
-        name, lanes = self.fresh("%part"), [f"i32 {k}" for k in order]
-        x, y = (*vectors, "poison")[:2]
-        self.emit(f"{name} = shufflevector <{count} x {t}> {x}, <{count} x {t}> {y}, "
-                  f"<{len(lanes)} x i32> <{', '.join(lanes)}>")
-        return name
+        lanes, (x, y) = [f"i32 {k}" for k in order], (*vectors, "poison")[:2]
+        return self.computed("%part", f"shufflevector <{count} x {t}> {x}, <{count} x {t}> {y}, "
+                             f"<{len(lanes)} x i32> <{', '.join(lanes)}>")
 
     def first_of(self, group: Group, access: Load | Store) -> str:
         """The address of the first element of a group, from one of its accesses."""
-        first = self.fresh("%first")
-        self.emit(f"{first} = getelementptr inbounds {llvm_type(access.buffer.dtype)}, ptr "
-                  f"{self.address(access.buffer, access.index)}, i64 {-group.index(access)}")
-        return first
+        return self.element(llvm_type(access.buffer.dtype),
+                            self.address(access.buffer, access.index), -group.index(access))
 
     def print_store(self, store: Store) -> None:
         if store in self.groups:

@@ -198,16 +198,12 @@ class LaunchText(FunctionText):
                          "float16": ("f32.f32", "<2 x half>")}[kind.name]
         factors = [f"{word} {self.packed(part[k:k + words], word)}"
                    for part in (mma.x, mma.y) for k in range(0, len(part), words)]
-        sums = []
-        for variable in mma.sums:
-            sums.append(self.fresh("%sum"))
-            self.emit(f"{sums[-1]} = load float, ptr {self.names[variable]}")
-        results, name = self.fresh("%sums"), f"m16n8k{8 * words}.row.col.{of_kind}"
+        sums = [self.computed("%sum", f"load float, ptr {self.names[x]}") for x in mma.sums]
+        name = f"@llvm.nvvm.mma.m16n8k{8 * words}.row.col.{of_kind}"
         arguments = ", ".join([*factors, *(f"float {x}" for x in sums)])
-        self.emit(f"{results} = call {FOUR_FLOATS} @llvm.nvvm.mma.{name}({arguments}) convergent")
+        results = self.computed("%sums", f"call {FOUR_FLOATS} {name}({arguments}) convergent")
         for k, variable in enumerate(mma.sums):
-            total = self.fresh("%sum")
-            self.emit(f"{total} = extractvalue {FOUR_FLOATS} {results}, {k}")
+            total = self.computed("%sum", f"extractvalue {FOUR_FLOATS} {results}, {k}")
             self.emit(f"store float {total}, ptr {self.names[variable]}")
 
     def packed(self, numbers: Sequence[Any], word: str) -> str:
@@ -215,12 +211,9 @@ class LaunchText(FunctionText):
         kind = self.type_of(numbers[0].dtype)
         vector, packed = f"<{len(numbers)} x {kind}>", "poison"
         for k, x in enumerate(numbers):
-            name = self.fresh("%word")
-            self.emit(f"{name} = insertelement {vector} {packed}, {self.typed(x)}, i64 {k}")
-            packed = name
-        name = self.fresh("%word")
-        self.emit(f"{name} = bitcast {vector} {packed} to {word}")
-        return name
+            packed = self.computed(
+                "%word", f"insertelement {vector} {packed}, {self.typed(x)}, i64 {k}")
+        return self.computed("%word", f"bitcast {vector} {packed} to {word}")
 
 
 @functools.cache
