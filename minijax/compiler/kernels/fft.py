@@ -1,14 +1,12 @@
 """Fourier transforms by Stockham's algorithm: radix by radix between two halves of scratch.
 
-Columns, and short rows too after interleaving, are transformed side by side. A length with a large
-prime factor becomes a convolution (Bluestein), a long row a matrix (four-step). Chapter 24, *Loops
+Columns are transformed side by side. A length with a large prime factor becomes a convolution
+(Bluestein), a long row a matrix (four-step). Chapter 24, *Loops
 and Numba*. In JAX: XLA's call of DUCC on the CPU.
 """
 
 import contextlib
-import itertools
 import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,11 +18,9 @@ from minijax.primitives.slots import nest
 from .. import cpu
 
 COLUMNS = 16  # columns that are transformed side by side
-INTERLEAVED = 4  # rows that are interleaved,
-CACHE_BYTES = 1 << 15  # if both halves of their scratch fit into this
 
 Complex = tuple[Any, Any]
-Iterations = Callable[[int], contextlib.AbstractContextManager[list[tuple[Any, Any]]]]
+Iterations = Callable[[int], contextlib.AbstractContextManager[tuple[Any, Any]]]
 
 
 def read(parts: Sequence, at: tuple) -> Complex:
@@ -85,7 +81,7 @@ def of_real(b: Any, outputs: list, operands: list) -> None:
             odd = b.mul(b.add(z[1], other[1]), .5), b.mul(b.sub(other[0], z[0]), .5)
             return _each(b.add, even, multiply(b, odd, (table((0, k)), table((1, k)))))
 
-        _interleaved(b, half, 1, x.dtype, pair, lambda i, j, z: write(spectrum, (i,), z))
+        _row(b, half, x.dtype, pair, lambda i, j, z: write(spectrum, (i,), z))
         total, other = read(spectrum, (0,))
         write(outputs, (*row, 0), (b.add(total, other), 0))
         write(outputs, (*row, half), (b.sub(total, other), 0))
@@ -112,7 +108,7 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
             at = b.mul(i, 2)
             out.store((*row, at), z[1])
             out.store((*row, b.add(at, 1)), z[0])
-        _interleaved(b, half, 1, x.dtype, folded, put)
+        _row(b, half, x.dtype, folded, put)
 
 
 def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
@@ -121,16 +117,9 @@ def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         _bluestein(b, rows, n, of, dtype)
     elif n > LONGEST:
         _four_step(b, rows, n, of, dtype)
-    elif b.on_gpu or _has_whole_vectors(n) or 4 * n * INTERLEAVED * dtype.itemsize > CACHE_BYTES:
-        with nest(b, rows, "parallel") as row:
-            _interleaved(b, n, 1, dtype, lambda i, _: of.load(row, i),
-                         lambda i, _, z: of.store(row, i, z))
     else:
-        def emit(_: Any, first: Any, width: int) -> None:
-            indices = [b.unravel(b.add(first, j), rows) for j in range(width)]
-            _interleaved(b, n, width, dtype, lambda i, j: of.load(indices[int(j.value)], i),
-                         lambda i, j, z: of.store(indices[int(j.value)], i, z))
-        b.in_blocks(math.prod(rows), INTERLEAVED, emit)
+        with nest(b, rows, "parallel") as row:
+            _row(b, n, dtype, lambda i, _: of.load(row, i), lambda i, _, z: of.store(row, i, z))
 
 
 def _columns(b: Any, rows: tuple[int, ...], n: int, count: int, of: Rows, dtype: Any) -> None:
@@ -170,15 +159,6 @@ def radices(n: int, most: int = 8) -> list[int]:
     return steps
 
 
-def _has_whole_vectors(n: int) -> bool:
-    """Whether the finished transforms fill vectors after each step.
-
-    >>> [_has_whole_vectors(n) for n in (7, 240, 250, 1000)]
-    [True, True, False, True]
-    """
-    return not any(stride % 8 for stride in itertools.accumulate(radices(n)[:-1], operator.mul))
-
-
 def smooth_above(n: int) -> int:
     """The least number at or above n whose factors are twos and at most one three or five."""
     return min(k << max(0, math.ceil(math.log2(n / k))) for k in (1, 3, 5))
@@ -198,22 +178,21 @@ def _side_by_side(b: Any, n: int, width: int, dtype: Any, load: Callable, store:
     @contextlib.contextmanager
     def iterations(count: int) -> Iterator:
         with b.loop(count) as i, b.loop(width, vectorize="parallel") as j:
-            yield [(i, j)]
+            yield i, j
     _stockham(b, n, width, dtype, load, store, iterations)
 
 
-def _interleaved(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
-    """Transform rows as columns: the first step interleaves them, the last deinterleaves."""
+def _row(b: Any, n: int, dtype: Any, load: Callable, store: Callable) -> None:
+    """Transform a row, from ``load(i, 0)`` to ``store(i, 0, z)``."""
     @contextlib.contextmanager
     def iterations(count: int) -> Iterator:
-        copies = count == n  # which are whole but for few: no second time is worth it
-        with (b.loop(n, vectorize="parallel") if copies else _in_vectors(b, count, dtype)) as i:
-            yield [(i, j) for j in range(width)]
-    _stockham(b, n, width, dtype, load, store, iterations, interleave=width > 1)
+        with _in_vectors(b, count, dtype) as i:
+            yield i, 0
+    _stockham(b, n, 1, dtype, load, store, iterations)
 
 
 def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable,
-              outer_loops: Iterations, interleave: bool = False) -> None:
+              outer_loops: Iterations) -> None:
     """Transforms of n numbers, `width` side by side; the first and the last step run inside of
     `outer_loops`.
 
@@ -222,7 +201,7 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
     those of a single row, once they are long, one after the other.
     """
     few_registers = width > 1 and not b.on_gpu and cpu.vector_registers()[0] < 32
-    steps = [1] * interleave + (radices(n, 4 if few_registers else 8) or [1])
+    steps = radices(n, 4 if few_registers else 8) or [1]
     halves = scratch(b, (2, n * width), dtype) if len(steps) > 1 else []
     stride, left, contiguous = 1, n, False
 
@@ -234,22 +213,21 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
         contiguous_after = contiguous or (width == 1 and _is_contiguous(stride, r))
         with contextlib.ExitStack() as loops:
             if k == 0 or left == 1:
-                iterations = [(0, i, j) if left > 1 else (i, 0, j)
-                              for i, j in loops.enter_context(outer_loops(n // r))]
+                i, j = loops.enter_context(outer_loops(n // r))
+                iteration = (0, i, j) if left > 1 else (i, 0, j)
             elif contiguous:
                 p = loops.enter_context(b.loop(left, vectorize="parallel"))
-                iterations = [(loops.enter_context(_in_vectors(b, stride, dtype)), p, 0)]
+                iteration = loops.enter_context(_in_vectors(b, stride, dtype)), p, 0
             else:
                 s = loops.enter_context(b.loop(stride, vectorize="parallel"))
                 column = loops.enter_context(_in_vectors(b, left * width, dtype))
-                iterations = [(s, column, 0) if width == 1 else (s, 0, column)]
+                iteration = (s, column, 0) if width == 1 else (s, 0, column)
             powers = np.outer(np.arange(r), np.arange(stride))
             table = b.constant(roots(r * stride, powers, dtype))
-            for iteration in iterations:
-                _butterflies(
-                    b, (r, stride, left), iteration, (contiguous, contiguous_after), table,
-                    load if k == 0 else lambda i, j, k=k: read(halves, place(k - 1, i, j)),
-                    store if left == 1 else lambda i, j, z, k=k: write(halves, place(k, i, j), z))
+            _butterflies(
+                b, (r, stride, left), iteration, (contiguous, contiguous_after), table,
+                load if k == 0 else lambda i, j, k=k: read(halves, place(k - 1, i, j)),
+                store if left == 1 else lambda i, j, z, k=k: write(halves, place(k, i, j), z))
         stride, contiguous = stride * r, contiguous_after
 
 
