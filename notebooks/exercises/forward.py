@@ -400,9 +400,9 @@ def grade_power(power: Any) -> None:
                     f"power({x}, {y}), the slope with respect to x,")
             _agrees(slope(lambda y, x=x: power(x, y))(y), x**y * np.log(x),
                     f"power({x}, {y}), the slope with respect to y,")
-            tangent = mini.jvp(power, (x, y), (1.0, 2.0))[1]
-            _agrees(tangent, y * x**(y - 1) + 2 * x**y * np.log(x),
-                    f"power({x}, {y}), moving at (1.0, 2.0),")
+            tangent = mini.jvp(power, (x, y), (3.0, 2.0))[1]
+            _agrees(tangent, 3 * y * x**(y - 1) + 2 * x**y * np.log(x),
+                    f"power({x}, {y}), moving at (3.0, 2.0),")
             try:
                 twice = (slope(slope(lambda x, y=y: power(x, y)))(x),
                          slope(slope(lambda y, x=x: power(x, y)))(y),
@@ -441,7 +441,8 @@ exercise(
          "the slope with respect to y, the answer is 5.545, and yours 0"),
         (_power("t * z * log(x)", "t * y * power(x, y - 1.0)"), "the slope with respect to x, "
                                                                 "the answer is 12"),
-        (_power("y * power(x, y - 1.0)", "z * log(x)"), "moving at (1.0, 2.0)"),
+        (_power("y * power(x, y - 1.0)", "z * log(x)"), "moving at (3.0, 2.0)"),
+        (_power(by_x="y * power(x, y - 1.0)"), "moving at (3.0, 2.0)"),
         (_power(by_y="t * z * np.log(x)"), "are tracers"),
         (_power(by_x="t * y * x ** (y - 1.0)"), "are tracers"),
         (_power("t * y * z / x"), "does a formula divide by x"),

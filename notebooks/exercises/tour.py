@@ -225,7 +225,7 @@ def grade_downhill(downhill: Callable) -> None:
     for a, b, rate in cases:
         at = {"a": a, "b": b}
         slope = slopes(at)
-        result = downhill(bowl, at, rate)
+        result = downhill(bowl, dict(at), rate)
         expect(isinstance(result, dict) and result.keys() == at.keys(), "parameters come back, in "
                f"a tree of the same form, here of the form {at}; yours is {result!r}")
         mine = {key: round(float(value), 4) for key, value in result.items()}
@@ -378,11 +378,12 @@ def counted(count, x):
 # The network that the chapter has trained is not at hand here; a small one stands for it.
 NETWORK = """
 y_test = np.arange(40) % 10
-x_test = jnp.clip(jnp.array(np.eye(10, 64, dtype=np.float32)[y_test]) * 0.5 + 0.2, 0, 1)
-params = jnp.eye(64, 10)
+light = np.where(np.arange(40) % 4, 0.1, 0.9)[:, None]  # near the darkest, and the lightest
+x_test = jnp.clip(jnp.array(np.eye(10, 64)[y_test] * 0.8 + light, np.float32), 0, 1)
+params = {"w": jnp.eye(64, 10) - jnp.eye(64, 10, -10), "b": jnp.zeros(10)}
 
 def scores(params, x):
-    return x @ params
+    return x @ params["w"] + params["b"]
 
 def loss(params, x, y):
     log_p = jax.nn.log_softmax(scores(params, x))
@@ -431,7 +432,7 @@ exercise(
         (_VOTE.format("each.mean(axis=1).argmax(axis=1)"), "an answer for each picture"),
         (_VOTE.format("(-each).mean(axis=0).argmax(axis=1)"), "the answer is"),
         ("def vote(networks, x):\n    return scores(networks, x).argmax(axis=1)",
-         "an answer for each picture"),
+         "your answer raised ValueError"),
     ],
     afterthought="try it: `jnp.mean(vote(networks_together, x_test) == y_test)`",
     hints=["`scores` takes one network; what makes a function of one a function of many?",
@@ -468,6 +469,12 @@ def fooling(params, x, y):
         ("def fooling(params, x, y):\n    return x", "as they were"),
         ("def fooling(params, x, y):\n    return 1 - x", "too much"),
         ("def fooling(params, x, y):\n    return x - 0.3", "below 0"),
+        ("def fooling(params, x, y):\n"
+         "    slope = jax.grad(loss, argnums=1)(params, x[None], y[None])[0]\n"
+         "    return jnp.maximum(x + 0.3 * jnp.sign(slope), 0)", "above 1"),
+        ("def fooling(params, x, y):\n"
+         "    slope = jax.grad(loss, argnums=1)(params, x[None], y[None])[0]\n"
+         "    return jnp.minimum(x + 0.3 * jnp.sign(slope), 1)", "below 0"),
         ("def fooling(params, x, y):\n"
          "    slope = jax.grad(loss, argnums=1)(params, x[None], y[None])\n"
          "    return jnp.clip(x + 0.3 * jnp.sign(slope), 0, 1)", "a batch of one"),

@@ -70,7 +70,9 @@ def grade_product_type(product_type: Callable) -> None:
         matrix, vector = ShapedArray((4, columns), np.float32), ShapedArray((size,), np.float32)
         try:
             result, raised = product_type(matrix, vector), False
-        except TypeError:
+        except TypeError as error:
+            expect("must derive" not in str(error), f"for {matrix} and {vector} yours raises a "
+                   "text, and Python refuses that: make a TypeError of it")
             continue
         except (AssertionError, ValueError) as error:
             result, raised = error, True
@@ -104,6 +106,7 @@ exercise(
         (_product('f"{matrix.dtype}[{matrix.shape[0]}]"'), "a type is a ShapedArray"),
         (_product(unfit="False"), "there is no product"),
         (_product().replace("raise", "return"), "`raise` it"),
+        (_product().replace("raise TypeError", "raise "), "raises a text"),
         ("def product_type(matrix, vector):\n    assert matrix.shape[1] == vector.shape[0]\n"
          "    return ShapedArray(matrix.shape[:1], matrix.dtype)", "a TypeError is expected"),
         (_product().replace("TypeError", "ValueError"), "a TypeError is expected"),
@@ -462,12 +465,16 @@ def grade_spoken(spoken: Callable) -> None:
 
     def aside(x: Any) -> Any:
         return mini.add(mini.cos(3.0), x)
+    scaled = mini.Primitive("scaled", impl=lambda x, by: [by * x])
     for f, text, expected in ((wave, "my_wave", ["sin", "mul"]),
                             (aside, "x -> add(cos(3.0), x)", ["add"]),
                             (lambda x: mini.sin(mini.sin(x)), "x -> sin(sin(x))", ["sin", "sin"]),
                             (lambda x: mini.sin(mini.cos(x)), "x -> sin(cos(x))", ["cos", "sin"]),
+                            (lambda x: scaled(x, by=2.0), "x -> scaled(x, by=2.0)", ["scaled"]),
                             (lambda x: x, "x -> x", [])):
-        with instead_of(TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
+        with instead_of(TypeError, "'by'", f"for {text} the list is {expected}, and yours is an "
+                        "error: the operation has parameters, which `bind` takes, too"), instead_of(
+                        TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
                         "error: NumPy was given one of your tracers. Take the values out before "
                         "you run the operation in the parent"):
             result = spoken(f)(1.0)
@@ -563,6 +570,7 @@ exercise(
                                        "    def named").replace("        trace = trace\n", ""),
          "a trace for each call"),
         (_names(run="primitive.bind(*args, **params)"), "Take the values"),
+        (_names(run="primitive.bind(*map(self.value, args))"), "has parameters"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
         (_names(note="self.names = sorted([*self.names, primitive.name], reverse=True)"),
          "in the order in which"),
