@@ -259,7 +259,10 @@ exercise("numbers_sent", chapter=CHAPTER, grade=grade_numbers_sent, solution="20
 # ── parallel_gradient ────────────────────────────────────────────────────────────────────────
 
 def grade_parallel_gradient(parallel_gradient: Callable) -> None:
+    seen: list[tuple] = []
+
     def loss(w: Any, xs: Any) -> Any:
+        seen.append(np.shape(xs))
         return jnp.mean(jnp.sin(xs @ w) ** 2)
 
     random = np.random.default_rng(0)
@@ -274,6 +277,9 @@ def grade_parallel_gradient(parallel_gradient: Callable) -> None:
                          "w, and a row of xs: say so with `in_axes`"),
               mock.patch.object(jax, "vmap", wraps=jax.vmap) as vmap):
             result = parallel_gradient(loss)(w, xs)
+        expect((examples, 2) in seen, f"for {inputs} the loss of one device is that of an array of "
+               f"shape {(examples, 2)}, and yours is given {seen[-1:]}: which axis of xs counts "
+               "the devices?")
         named = any(call.kwargs.get("axis_name") is not None for call in vmap.call_args_list)
         expected = jax.grad(loss)(w, xs.reshape(-1, 2))
         expect(np.shape(result) == (2,), f"for {inputs} the gradient is expected once, with the "
@@ -309,6 +315,7 @@ exercise(
            (_parallel_text(inside="jax.grad(loss)(w, xs)"), "exchange their gradients"),
            (_parallel_text(map="lambda w, xs: jax.grad(loss)(w, xs[0])"), "of the first device"),
            (_parallel_text(axes="0"), "say so with `in_axes`"),
+           (_parallel_text(axes="(None, 1)"), "counts the devices"),
            ("def parallel_gradient(loss):\n    return jax.grad(lambda w, xs: jnp.mean("
             "jax.vmap(loss, in_axes=(None, 0))(w, xs)))", "an axis with a name")],
     hints=["first the gradient of one device, then a collective"])
@@ -766,6 +773,10 @@ def grade_cumsum(cumsum: Callable) -> None:
     result = mini.jit(gradient)(row)
     agree(inputs + ", compiled,", result, back, (near(result, np.cumsum(way)), "your loop runs "
           "from the beginning also where it should run from the end"), what="the gradient")
+    result = mini.jit(mini.grad(lambda x: mini.sum(cumsum(x) * table)))(2.0 * table)
+    agree(f"the sum of cumsum(x) * {shown(table)}, compiled,", result,
+          np.cumsum(table[:, ::-1], -1)[:, ::-1], "right for vectors: the loop goes along the last "
+          "axis of a matrix, also from the end", what="the gradient")
 
 
 _CUMSUM = """
@@ -822,6 +833,7 @@ exercise(
            (_cumsum_text(loop=""), "now its loop"),
            (_cumsum_text(typed="# "), "no `abstract_eval`"),
            (_cumsum_text(turned="False"), "your loop runs from the beginning"),
+           (_cumsum_text().replace("v.aval.shape[-1]", "v.aval.shape[0]"), "also from the end"),
            ("def cumsum(x):\n    n = np.shape(x)[-1]\n"
             "    rows = reshape(x, (*np.shape(x)[:-1], 1, n))\n"
             "    return sum(mul(rows, np.tril(np.ones((n, n)))), -1)", "one operation")],

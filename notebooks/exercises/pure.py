@@ -382,6 +382,13 @@ def change():
     pass
 """, 3.0, False, "the print is found, too, but in the first call: take what is found after the "
      "change"),
+    ("a function whose result is nan, and no change", """
+import minijax.numpy as jnp
+def f(x):
+    return jnp.log(x)
+def change():
+    pass
+""", -1.0, False, "a nan is found in each call, and is no old value: ask a finding for its `kind`"),
     ("a list that is read by its length", """
 layers = ["a", "b"]
 def f(x):
@@ -447,6 +454,8 @@ exercise(
          "            return True\n    return False", "collect the findings"),
         (_USES_OLD.replace("any(found.kind == \"debug_purity\" for found in findings)", "findings"),
          "True or False"),
+        (_USES_OLD.replace("any(found.kind == \"debug_purity\" for found in findings)",
+                           "len(findings) > 0"), "ask a finding for its `kind`"),
     ],
     afterthought="`f(x)` before and after would not do: numbers can agree by chance",
     hints=["two calls, with the change between them, both with the switch on",
