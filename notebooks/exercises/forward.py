@@ -16,7 +16,7 @@ from minijax.transforms.derivatives import jvp
 from minijax.transforms.gradients import grad
 from minijax.notebook.checks import Hint, exercise, expect, instead_of, near, trouble
 
-from .ways import FIVES
+from .ways import FIVES, declared
 
 
 def _shown(x: Any) -> str:
@@ -295,6 +295,11 @@ def grade_length_jvp(length_jvp: Callable) -> None:
                                           for pair in ((a, b), (da, db))))
         _agrees([out, tangent], [np.hypot(a, b), (a * da + b * db) / np.hypot(a, b)],
                 f"({a}, {b}), moving at ({da}, {db}),")
+    xs, ys = np.array([3.0, 5.0], np.float32), np.array([4.0, 12.0], np.float32)
+    [[out], [tangent]] = length_jvp([jnp.array(xs), jnp.array(ys)], [jnp.ones(2), zero])
+    _agrees(out, [5.0, 13.0], "x = [3, 5] and y = [4, 12], as under vmap, the lengths of (3, 4) "
+            "and (5, 12),")
+    _agrees(tangent, xs / np.hypot(xs, ys), "x = [3, 5], moving at [1, 1], and y = [4, 12],")
     try:
         make_jaxpr(lambda x, y: length_jvp([x, y], [x, y])[1][0])(x, y)
     except TypeError:
@@ -324,6 +329,9 @@ def length_jvp(primals, tangents):
         ("def length_jvp(primals, tangents):\n    r = length_p.bind(*primals)\n"
          "    terms = [p * t for p, t in zip(primals, tangents) if not isinstance(t, core.Zero)]\n"
          "    return [r], [sum(terms)]", "below the line"),
+        ("def length_jvp(primals, tangents):\n    r = jnp.linalg.norm(jnp.stack(primals))\n"
+         "    terms = [p * t for p, t in zip(primals, tangents) if not isinstance(t, core.Zero)]\n"
+         "    return [r], [sum(terms) / r]", "as under vmap"),
         ("def length_jvp(primals, tangents):\n    r = length_p.bind(*primals)\n"
          "    terms = [p * t for p, t in zip(primals, tangents) if not isinstance(t, core.Zero)]\n"
          "    return r, sum(terms) / r", "two lists of one"),
@@ -356,6 +364,10 @@ def grade_bending(bending: Callable) -> None:
         _agrees(bending(lambda p: jnp.sin(p[0]) * p[1], jnp.array(x), jnp.array(v)),
                 -np.sin(x[0]) * x[1] * v[0]**2 + 2 * np.cos(x[0]) * v[0] * v[1],
                 f"sin(x)·y at {x.tolist()} along {v.tolist()}")
+    twice = declared(jnp.cos, FIVES)  # of which the slope is FIVES, whose slope is 5
+    expect(near(bending(twice, 0.5, 2.0), 20.0), "right, as far as differences are: of a slope for "
+           "which somebody has declared a slope of 5, yours takes another one. `jvp` gives the "
+           "slope of a slope without differences")
 
 
 exercise(
@@ -370,6 +382,8 @@ def bending(f, x, v):
         ("def bending(f, x, v):\n    return jax.jvp(f, (x,), (v,))[1]", "that is the slope"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (v,))[1]\n    return jax.jvp("
          "s, (x,), (v if jnp.ndim(x) else 1.0,))[1]", "x³ at 2.0 along -3.0"),
+        ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (v,))[1]\n    h = 5e-3\n"
+         "    return (s(x + h * v) - s(x - h * v)) / (2 * h)", "without differences"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (jnp.ones_like(x),))[1]\n"
          "    return jax.jvp(s, (x,), (v,))[1]", "both times"),
         ("def bending(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (v,))[1]",

@@ -232,6 +232,9 @@ def grade_inputs_of(inputs_of: Callable) -> None:
                "that they are the same"),
               (near(out, len(args)), "an argument can be a tree, and each leaf of it is an input"),
               "each leaf of each argument is an input")
+    call = jax.tree_util.Partial(max, 1.0, [2.0, 3.0])
+    agree(f"the argument {call}", inputs_of(call), 3, "other containers are trees, too: "
+          "`jax.tree.leaves` knows all of them")
 
 
 _INPUTS = "def inputs_of(*args):\n    return {}"
@@ -244,6 +247,10 @@ def inputs_of(*args):
 """,
     wrong=[
         (_INPUTS.format("len(args)"), "each leaf of it is an input"),
+        ("def inputs_of(*args):\n    def count(x):\n"
+         "        x = [*x.values()] if isinstance(x, dict) else x\n"
+         "        return (sum(map(count, x)) if isinstance(x, (list, tuple)) else\n"
+         "                int(x is not None))\n    return count(args)", "other containers"),
         (_INPUTS.format("len({id(x) for x in jax.tree.leaves(args)})"), "one array three times"),
         (_INPUTS.format("sum(np.size(x) for x in jax.tree.leaves(args))"),
          "however many numbers it holds"),
