@@ -224,7 +224,7 @@ exercise(
 
 def grade_interpolate(interpolate: Callable) -> None:
     random = np.random.default_rng(0)
-    tables: list[list[float]] = [[1.0, 4.0, 2.0], *random.integers(0, 9, (2, 5)).tolist()]
+    tables: list[list[float]] = [[1.0, 4.0, 2.0], *random.integers(-9, 10, (2, 5)).tolist()]
     for values in tables:
         table, n = np.array(values, np.float32), len(values)
         for places in ([0.5, 1.25], [-0.5, 0.25], [-2.0, n - 1.0], [n - 0.5, n + 3.0],
@@ -401,7 +401,7 @@ def strict(f):
 
 def grade_neighbours(neighbours: Callable) -> None:
     random = np.random.default_rng(0)
-    for values in ([1, 2, 4, 8], [7], [3, 5], *random.integers(1, 50, (3, 6)).tolist()):
+    for values in ([1, 2, 4, 8], [7], [3, 5], *random.integers(-50, 50, (3, 6)).tolist()):
         x = np.array(values, np.float32)
         left, right = np.append(0, x[:-1]), np.append(x[1:], 0)
         out = numbers(neighbours(jnp.asarray(x)))

@@ -387,7 +387,7 @@ exercise(
 
 def grade_moving_mean(moving_mean: Callable) -> None:
     for n in (4, 1, 2, 6):
-        xs = np.random.default_rng(n).integers(0, 50, n)
+        xs = np.random.default_rng(n).integers(-50, 50, n)
         expected, mean = [], float(xs[0])
         for x in xs:
             mean = 0.75 * mean + 0.25 * float(x)

@@ -69,7 +69,7 @@ def grade_spread(spread: Callable) -> None:
     random = np.random.default_rng(0)
     spread.__globals__["deviation"] = listening
     try:
-        for readings in ([1.0, 2.0, 6.0], *random.integers(0, 9, (3, 3)).astype(float).tolist(),
+        for readings in ([1.0, 2.0, 6.0], *random.integers(-9, 10, (3, 3)).astype(float).tolist(),
                          random.uniform(2000, 2001, 6).round(3).tolist(),
                          [0.0] * 9000 + [1.0] * 1000):
             calls.clear()
@@ -339,7 +339,7 @@ def grade_blended(blended: Callable) -> None:
                           np.array([0.5, 0.125]), 1, -0.5, 2]
     for dtype in ("float16", "float32", "bfloat16"):
         for t in weights:
-            x, y = (jnp.asarray(random.integers(0, 9, 2), dtype) for _ in "xy")
+            x, y = (jnp.asarray(random.integers(-9, 10, 2), dtype) for _ in "xy")
             a, b, weight = (np.asarray(part, float) for part in (x, y, t))
             expected = a * (1 - weight) + b * weight
             for how, f in (("", blended), (", compiled,", jax.jit(blended))):

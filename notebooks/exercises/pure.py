@@ -11,7 +11,8 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, instead_of, near, numbers, shown
+from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers, shown,
+                                     wanting)
 
 from .ways import of_dtype
 
@@ -497,16 +498,19 @@ exercise(
 def grade_activations(activations: Callable) -> None:
     random = np.random.default_rng(0)
     for count in (1, 2, 3):
-        weights = [random.normal(size=(2, 2)).round(1).astype(np.float32) for _ in range(count)]
+        weights = [random.normal(size=(k + 3, k + 2)).round(1).astype(np.float32)
+                   for k in range(count)]
         x = random.normal(size=2).round(1).astype(np.float32)
         values = [x]
         for w in weights:
             values.append(np.tanh(w @ values[-1]))
         for f, how in ((activations, ""), (jax.jit(lambda w, x: activations(w, x)), " under jit")):
             inputs = f"x = {shown(x)} and {count} layer{'s' * (count > 1)}{how}"
-            with instead_of(jax.errors.TracerArrayConversionError, "", f"for {inputs} the output "
-                            f"is {shown(values[-1])}, and yours is an error: NumPy knows no "
-                            "tracers; the list may hold them, since it is returned"):
+            with wanting(inputs, values[-1], (
+                    jax.errors.TracerArrayConversionError, "NumPy knows no tracers; the list may "
+                    "hold them, since it is returned"), (
+                    (TypeError, ValueError), "the layers need not be of one size: a list can hold "
+                    "the output of each"), what="the output"):
                 given = [jnp.asarray(w) for w in weights]
                 result, leaked = _with_leaks(f, given, jnp.asarray(x))
             expect(len(given) == count, f"for {inputs} the list of weights has {len(given)} after "
@@ -566,6 +570,9 @@ exercise(
         (_ACTIVATIONS.replace("hidden.append(x)", "hidden.append(np.asarray(x))"),
          "knows no tracers"),
         (_ACTIVATIONS.replace("return x, hidden", "return x"), "return both"),
+        ("def activations(weights, x):\n    step = lambda x, w: (jnp.tanh(w @ x),) * 2\n"
+         "    out, hidden = jax.lax.scan(step, x, jnp.stack(weights))\n"
+         "    return out, [*hidden]", "need not be of one size"),
         (_ACTIVATIONS.replace("return x, hidden", "return x, jnp.stack(hidden)"),
          "need not be of one size"),
         (_ACTIVATIONS.replace("[]", "[x]"), "is not a result"),

@@ -115,6 +115,10 @@ def grade_word_at(word_at: Callable) -> None:
     program = str(jax.make_jaxpr(lambda key: word_at(key, 10**6))(random.key(0)))
     expect("100000" not in program.replace("1000000:", ""), "right, but for place 1000000 your "
            "program has an array of 1000001 words, and 1 is expected: encrypt the one counter")
+    key = random.split(random.key(1))[0]
+    first, second = _pair(key, 0, 5)
+    agree("the first key of random.split(random.key(1)) and place 5", word_at(key, 5),
+          first ^ second, "the first word of a key need not be 0", tolerance=0)
     first, second = _pair(random.key(0), 0, 2**31 + 70000)
     agree("random.key(0) and place 2147553648", word_at(random.key(0), 2**31 + 70000),
           first ^ second, "places go up to 2**32 - 1", tolerance=0)
@@ -136,6 +140,8 @@ exercise(
         (_WORD_AT.format("jnp.uint32(place), jnp.uint32(0)", "first ^ second"),
          "the *second* word of the counter"),
         (_WORD_AT.format(_COUNTER, "first"), "two words come out"),
+        (_WORD_AT.format(_COUNTER, "first ^ second").replace("(k1,", "(jnp.uint32(0),"),
+         "need not be 0"),
         (_WORD_AT.format(_COUNTER, "first + second"), "not the sum"),
         (_WORD_AT.format("jnp.uint32(0), jnp.uint32(place & 0xffff)", "first ^ second"),
          "places go up to"),

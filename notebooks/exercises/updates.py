@@ -159,7 +159,7 @@ def grade_group_means(group_means: Callable) -> None:
     random = np.random.default_rng(0)
     for trial in range(6):
         groups = random.permutation([0, 1, 2, *random.integers(0, 3, 3)])
-        values = random.integers(1, 30, 6).astype(np.float32)
+        values = random.integers(-30, 30, 6).astype(np.float32)
         members = [values[groups == k] for k in range(3)]
         sums, sizes = np.array([m.sum() for m in members]), np.array([len(m) for m in members])
         f = jitted if trial else lambda v, g: group_means(v, g, 3)

@@ -189,7 +189,7 @@ exercise(
 def grade_all_pairs(all_pairs: Callable) -> None:
     random = np.random.default_rng(1)
     for n, m in ((3, 2), (2, 4), (1, 3), (3, 3)):
-        xs, ys = (jnp.array(random.integers(0, 9, size).astype(np.float32)) for size in (n, m))
+        xs, ys = (jnp.array(random.integers(-9, 10, size).astype(np.float32)) for size in (n, m))
         expected: np.ndarray = np.asarray(xs)[:, None] - 2 * np.asarray(ys)
         inputs = f"x - 2 y, xs = {shown(xs)} and ys = {shown(ys)}"
         with instead_of(ValueError, "inconsistent sizes", f"for {inputs} a table of {n} rows and "
@@ -258,7 +258,7 @@ def all_pairs(f):
 def grade_diagonal_sums(diagonal_sums: Callable) -> None:
     random = np.random.default_rng(2)
     for batch, n in ((2, 2), (3, 2), (2, 3), (1, 4), (4, 1)):
-        xs = random.integers(0, 9, (batch, n, n)).astype(np.float32)
+        xs = random.integers(-9, 10, (batch, n, n)).astype(np.float32)
         inputs = f"{batch} matrices, {shown(xs)},"
         with instead_of(TypeError, "shapes", f"for {inputs} yours multiplies shapes that do not "
                         "fit: the matrices may be of any size; how large is this one?"):
@@ -282,6 +282,8 @@ def diagonal_sums(xs):
            ("def diagonal_sums(xs):\n    return jax.vmap(jnp.sum)(xs)", "all elements"),
            ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(x[::-1] * "
             "jnp.eye(len(x))))(xs)", "index twice"),
+           ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(jnp.max(x * "
+            "jnp.eye(len(x)), axis=0)))(xs)", "index twice"),
            ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(x * jnp.eye(2)))(xs)",
             "of any size")])
 
