@@ -151,15 +151,16 @@ def grade_column(column: Callable) -> None:
     for j in range(3):
         expect(near(column(_turn, at, j), [row[j] for row in matrix]),
                f"wrong for j = {j} of the function (xy, yz, x) at (1, 2, 3)")
+    expect(near(column(FIVES, at, 1), [0.0, 5.0, 0.0]), "right, as far as differences of values "
+           "are: of a function for which somebody has declared a slope of 5, yours takes another "
+           "one. `jvp` gives the column without differences")
     random = np.random.default_rng(1)
     for n in (1, 2, 4):
         w, x = random.normal(size=(3, n)).round(2), random.normal(size=n).round(2)
         for j in range(n):
-            _agrees(column(lambda x, w=w: jnp.sin(w @ x), jnp.array(x), j), np.cos(w @ x) * w[:, j],
-                    f"sin(w @ x) with w = {w.tolist()}, x = {x.tolist()} and j = {j}")
-    expect(near(column(FIVES, at, 1), [0.0, 5.0, 0.0]), "right, as far as differences of values "
-           "are: of a function for which somebody has declared a slope of 5, yours takes another "
-           "one. `jvp` gives the column without differences")
+            _agrees(column(lambda x, w=w: jnp.sin(w @ x + 1), jnp.array(x), j),
+                    np.cos(w @ x + 1) * w[:, j],
+                    f"sin(w @ x + 1) with w = {w.tolist()}, x = {x.tolist()} and j = {j}")
 
 
 exercise(
@@ -173,6 +174,8 @@ def column(f, x, j):
         ("def column(f, x, j):\n    return jax.jvp(f, (x,), (jnp.ones_like(x),))[1]",
          "sum of all columns"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[j]", "that is a row"),
+        ("def column(f, x, j):\n    x = abs(x)\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
+         "    return jax.jvp(f, (x,), (d,))[1]", "for sin(w @ x + 1)"),
         ("def column(f, x, j):\n    e = jnp.zeros_like(x).at[j].set(1e-3)\n"
          "    return (f(x + e) - f(x - e)) / 2e-3", "without differences"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[:, j]", "along every input"),

@@ -289,6 +289,8 @@ def grade_times_traced(times_traced: Callable) -> None:
                "has a type for each leaf; pass each argument on as it is"),
               "have the Python of the function note that it runs", tolerance=0)
         before += len(set(kinds))
+        expect(len(values) == len(inputs), f"the list of arguments [{', '.join(inputs)}] has "
+               f"{len(values)} after the call: take none out")
         expect(bool(ran) == bool(inputs), f"for the arguments [{', '.join(inputs)}] the number is "
                f"{len(set(kinds))}, and yours, too; but `f` itself never ran, and it is `f` that "
                "is asked about")
@@ -315,6 +317,10 @@ def times_traced(f, arguments):
         ("def times_traced(f, arguments):\n    traces = []\n    def noting(x):\n"
          "        traces.append(1)\n        return jit(f)(x)\n    for x in arguments:\n"
          "        noting(x)\n    return len(traces)", "finds its program ready"),
+        ("def times_traced(f, arguments):\n    traces = []\n    def noting(x):\n"
+         "        traces.append(1)\n        return f(x)\n    compiled = jit(noting)\n"
+         "    while arguments:\n        compiled(arguments.pop(0))\n    return len(traces)",
+         "take none out"),
         ("def times_traced(f, arguments):\n    for x in arguments:\n        jit(f)(x)\n"
          "    return len({jnp.shape(x) for x in arguments})", "more than a shape"),
         ("def times_traced(f, arguments):\n    traces = 0\n    def noting(x):\n"

@@ -228,6 +228,8 @@ def grade_downhill(downhill: Callable) -> None:
         result = downhill(bowl, dict(at), rate)
         expect(isinstance(result, dict) and result.keys() == at.keys(), "parameters come back, in "
                f"a tree of the same form, here of the form {at}; yours is {result!r}")
+        if all(near(result[key], at[key] - rate * slope[key]) for key in at):
+            continue
         mine = {key: round(float(value), 4) for key, value in result.items()}
         mistake = (f"for a**2 + 3*b at {at} and the rate {rate} the answer is "
                    f"{ {key: round(at[key] - rate * slope[key], 4) for key in at} }, "
@@ -238,7 +240,7 @@ def grade_downhill(downhill: Callable) -> None:
                mistake + "The gradient points uphill, and so did you")
         expect(not all(near(result[key], at[key] - slope[key]) for key in at),
                mistake + "How long should the step be?")
-        expect(all(near(result[key], at[key] - rate * slope[key]) for key in at), mistake)
+        expect(False, mistake)
     from minijax import numpy as jnp
     tree = [{"w": jnp.ones((2, 2))}, {"w": jnp.ones(3)}]
     result = downhill(lambda t: t[0]["w"].sum() - t[1]["w"].sum(), tree, 0.5)
@@ -348,7 +350,7 @@ def grade_counted(counted: Callable) -> None:
            f"three visits gave {results}: what was counted must come out, to go in next time")
     expect(results == [1.0, 2.0, 3.0], f"three visits gave {results}; they should count")
     expect(not near(counted(4, 2.0)[0], 10.0), "the new count comes first, and then the result")
-    for before, x in ((4, 2.0), (0, -1.0), (7, 0.5), (2, 3.0)):
+    for before, x in ((4, 2.0), (0, -1.0), (7, 0.3), (2, 3.0)):
         count, result = counted(before, x)
         expect(near(count, before + 1) and near(result, x * (before + 1)),
                f"for the count {before} and x = {x} the answer is {(before + 1, x * (before + 1))},"
