@@ -323,6 +323,10 @@ def grade_discounted(discounted: Callable) -> None:
                "asked for"),
               "what comes later counts rate times as much; today's reward counts in full")
     _uses("scan", discounted, jnp.ones(3), 0.5)
+    scans = [eqn for eqn in jax.make_jaxpr(discounted)(jnp.ones(3), 0.5).eqns
+             if eqn.primitive.name == "scan"]
+    expect(all(eqn.params["reverse"] for eqn in scans), "the numbers are right, and your scan goes "
+           "forwards: with `reverse=True` no array need be turned round")
 
 
 _DISCOUNTED = """
@@ -343,6 +347,7 @@ exercise(
     "discounted", chapter=CHAPTER, grade=grade_discounted, solution=_discounted_text(),
     wrong=[(_discounted_text(how=""), "what came before"),
            (_discounted_text(part="[1][::-1]"), "nothing to reverse"),
+           (_discounted_text(how="[::-1]", part="[1][::-1]"), "your scan goes forwards"),
            (_discounted_text(worth="rate * (reward + later)"), "counts in full"),
            (_discounted_text(part=""), "yours is a pair"),
            (_discounted_text(part="[0]"), "the shape of yours")])

@@ -63,8 +63,9 @@ def grade_slowly(slowly: Callable) -> None:
           "the results of f may be arrays, too: stack them along a new axis")
     looped = slowly(lambda x: 2.0 * x, (0,))
     looped(rows)
+    slowly(lambda x: 3.0 * x, (0,))
     agree(f"f(x) = 2 x and the rows {shown(-rows)}, after a call with others,", looped(-rows),
-          -2.0 * rows, "each call calls f anew")
+          -2.0 * rows, "each call calls f anew, and each f has a loop of its own")
     counted = slowly(lambda x: x[0] + 1, (0,))(
         np.arange(6, dtype=np.int32).reshape(3, 2))
     of_dtype("f(x) = x[0] + 1 and rows of int32", counted, np.int32, "stack what f gives")
