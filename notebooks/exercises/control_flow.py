@@ -12,7 +12,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
-from .ways import ending_within, unchanged, without
+from .ways import ending_within, equations, unchanged, without
 
 CHAPTER = "09_control_flow"
 
@@ -23,7 +23,7 @@ def _random(seed: int, *shape: int) -> Any:
 
 def _uses(primitive: str, f: Callable, *args: Any) -> None:
     """Check that a function's program has this operation."""
-    result = [eqn.primitive.name for eqn in jax.make_jaxpr(f)(*args).eqns]
+    result = [eqn.primitive.name for eqn in equations(jax.make_jaxpr(f)(*args))]
     expect(primitive in result, f"the numbers are right. But among the {len(result)} equations of "
            f"your program there is no `{primitive}`")
 
@@ -323,7 +323,7 @@ def grade_discounted(discounted: Callable) -> None:
                "asked for"),
               "what comes later counts rate times as much; today's reward counts in full")
     _uses("scan", discounted, jnp.ones(3), 0.5)
-    scans = [eqn for eqn in jax.make_jaxpr(discounted)(jnp.ones(3), 0.5).eqns
+    scans = [eqn for eqn in equations(jax.make_jaxpr(discounted)(jnp.ones(3), 0.5))
              if eqn.primitive.name == "scan"]
     expect(all(eqn.params["reverse"] for eqn in scans), "the numbers are right, and your scan goes "
            "forwards: with `reverse=True` no array need be turned round")
@@ -350,7 +350,8 @@ exercise(
            (_discounted_text(how="[::-1]", part="[1][::-1]"), "your scan goes forwards"),
            (_discounted_text(worth="rate * (reward + later)"), "counts in full"),
            (_discounted_text(part=""), "yours is a pair"),
-           (_discounted_text(part="[0]"), "the shape of yours")])
+           (_discounted_text(part="[0]"), "the shape of yours")],
+    right=["@jax.jit" + _discounted_text()])
 
 
 # -- repeat ----------------------------------------------------------------------------------------

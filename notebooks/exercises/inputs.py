@@ -14,6 +14,8 @@ import minijax.numpy as jnp
 from minijax.notebook.checks import (agree, chosen, exercise, expect, near, numbers, shown,
                                      wanting)
 
+from .ways import names_of
+
 CHAPTER = "15_non_array_inputs"
 
 
@@ -60,14 +62,14 @@ exercise(
 
 def grade_spread(spread: Callable) -> None:
     calls: list[Any] = []
-    real = spread.__globals__.get("deviation")
+    real = names_of(spread).get("deviation")
 
     def listening(x: Any) -> Any:
         calls.append(x)
         return real(x)  # type: ignore[misc]
 
     random = np.random.default_rng(0)
-    spread.__globals__["deviation"] = listening
+    names_of(spread)["deviation"] = listening
     try:
         for readings in ([1.0, 2.0, 6.0], *random.integers(-9, 10, (3, 3)).astype(float).tolist(),
                          random.uniform(2000, 2001, 6).round(3).tolist(),
@@ -97,7 +99,7 @@ def grade_spread(spread: Callable) -> None:
             expect(isinstance(out, float), f"for {inputs} a Python float is expected, and yours is "
                    f"{type(out).__name__}")
     finally:
-        spread.__globals__["deviation"] = real
+        names_of(spread)["deviation"] = real
 
 
 exercise(

@@ -12,6 +12,8 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import exercise, expect, near
 
+from .ways import names_of
+
 CHAPTER = "00_tour"
 
 F = """
@@ -396,7 +398,7 @@ def loss(params, x, y):
 def grade_vote(vote: Callable) -> None:
     import minijax as jax
     from minijax import numpy as jnp
-    world: dict[str, Any] = vote.__globals__
+    world: dict[str, Any] = names_of(vote)
     random = np.random.default_rng(4)
     pictures = world["x_test"][:6]
     for _ in range(3):
@@ -436,6 +438,7 @@ exercise(
         ("def vote(networks, x):\n    return scores(networks, x).argmax(axis=1)",
          "your answer raised ValueError"),
     ],
+    right=["@jax.jit" + _VOTE.format("each.sum(axis=0).argmax(axis=1)")],
     afterthought="try it: `jnp.mean(vote(networks_together, x_test) == y_test)`",
     hints=["`scores` takes one network; what makes a function of one a function of many?",
            "the result has an axis for the networks, one for the pictures and one for the digits"],
@@ -443,7 +446,7 @@ exercise(
 
 
 def grade_fooling(fooling: Callable) -> None:
-    world: dict[str, Any] = fooling.__globals__
+    world: dict[str, Any] = names_of(fooling)
     scores, params = world["scores"], world["params"]
     x_test, y_test = world["x_test"], world["y_test"]
     right = np.flatnonzero(np.argmax(scores(params, x_test), axis=1) == y_test)[:8]

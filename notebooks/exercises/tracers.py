@@ -15,6 +15,8 @@ from minijax.core import Primitive, ShapedArray, Tracer
 from minijax.errors import UnexpectedTracerError
 from minijax.notebook.checks import agree, exercise, expect, instead_of, shown, wanting
 
+from .ways import names_of
+
 CHAPTER = "02_primitives_and_tracers"
 
 
@@ -326,11 +328,11 @@ def grade_peak(peak: Callable) -> None:
             "value"))
     xs = np.array([-2.0, 1.0], np.float32)
     ys, inputs = np.sin(xs) * xs, f"vmap(peak)({shown(xs)})"
-    expected, before = (ys * ys, np.maximum(ys, xs)), peak.__globals__.get("largest")
+    expected, before = (ys * ys, np.maximum(ys, xs)), names_of(peak).get("largest")
     with instead_of(TypeError, "", f"for {inputs} the answer is {shown(expected)}, and yours is an "
                     "error: right for a number, but under vmap a comparison must be one of jnp's"):
         results = vmap(peak)(xs)
-    kept = peak.__globals__.get("largest")
+    kept = names_of(peak).get("largest")
     expect(kept is before, f"after {inputs} the global `largest` should be {before!r}, and is a "
            f"{type(kept).__name__}: it still catches a tracer; write nothing there")
     agree(inputs, results, expected)
