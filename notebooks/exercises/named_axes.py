@@ -747,6 +747,9 @@ def grade_cumsum(cumsum: Callable) -> None:
     [result] = mini.make_jaxpr(cumsum)(table).out_avals
     expect(result == mini.get_aval(table), f"the type of the result is {mini.get_aval(table)}, "
            f"that of the argument; yours is {result}")
+    [result] = mini.make_jaxpr(cumsum)(row.astype(np.float32)).out_avals
+    expect(result.dtype == np.float32, f"the type of the result is that of the argument, here of "
+           f"float32; yours is {result}")
     agree(f"the tangent {shown(way)}", mini.jvp(cumsum, (row,), (way,))[1], np.cumsum(way),
           "running sums are linear: the tangent goes the way of the value",
           what="the tangent of the result")
@@ -766,6 +769,10 @@ def grade_cumsum(cumsum: Callable) -> None:
         result = mini.vmap(cumsum, in_axes=axis)(table)
         agree(f"the matrix {shown(table)} under vmap with in_axes={axis}", result,
               np.cumsum(np.moveaxis(table, axis, 0), -1))
+    squares = mini.grad(lambda x: mini.sum(cumsum(x) * cumsum(x)))
+    agree(f"the sum of cumsum(x)², under vmap, at the rows {shown(table)}",
+          mini.vmap(squares)(table), 2 * np.cumsum(np.cumsum(table, -1)[:, ::-1], -1)[:, ::-1],
+          "a batch of sums from the end is made from the end, too", what="the gradient")
     with instead_of(NotImplementedError, "cumsum", 'now its loop: `LOOPS["cumsum"] = …`'):
         result = mini.jit(cumsum)(table)
     agree(f"the matrix {shown(table)}, compiled,", result, np.cumsum(table, -1),
@@ -831,6 +838,9 @@ exercise(
            (_cumsum_text(back="reverse"), "from the other end"),
            (_cumsum_text(aval="ShapedArray((), aval.dtype)"), "the type of the result"),
            (_cumsum_text(loop=""), "now its loop"),
+           (_cumsum_text(aval="ShapedArray(aval.shape, np.dtype(float))"), "here of float32"),
+           (_cumsum_text().replace('{"reverse": reverse}', '{"reverse": False}'),
+            "made from the end, too"),
            (_cumsum_text(typed="# "), "no `abstract_eval`"),
            (_cumsum_text(turned="False"), "your loop runs from the beginning"),
            (_cumsum_text().replace("v.aval.shape[-1]", "v.aval.shape[0]"), "also from the end"),

@@ -468,14 +468,18 @@ def grade_spoken(spoken: Callable) -> None:
     def aside(x: Any) -> Any:
         return mini.add(mini.cos(3.0), x)
     scaled = mini.Primitive("scaled", impl=lambda x, by: [by * x])
+    both = mini.Primitive("both", impl=lambda x: [np.sin(x), np.cos(x)])
     for f, text, expected in ((wave, "my_wave", ["sin", "mul"]),
                             (aside, "x -> add(cos(3.0), x)", ["add"]),
                             (lambda x: mini.sin(mini.sin(x)), "x -> sin(sin(x))", ["sin", "sin"]),
                             (lambda x: mini.sin(mini.cos(x)), "x -> sin(cos(x))", ["cos", "sin"]),
                             (lambda x: scaled(x, by=2.0), "x -> scaled(x, by=2.0)", ["scaled"]),
+                            (lambda x: mini.add(*both.bind(x)), "x -> add(*both(x))",
+                             ["both", "add"]),
                             (lambda x: x, "x -> x", [])):
-        with instead_of(TypeError, "'by'", f"for {text} the list is {expected}, and yours is an "
-                        "error: the operation has parameters, which `bind` takes, too"), instead_of(
+        with instead_of(TypeError, "missing", f"for {text} the list is {expected}, and yours is an "
+                        "error: an operation has parameters, which `bind` takes, too, and it may "
+                        "have several results"), instead_of(
                         TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
                         "error: NumPy was given one of your tracers. Take the values out before "
                         "you run the operation in the parent"):
@@ -573,6 +577,7 @@ exercise(
          "a trace for each call"),
         (_names(run="primitive.bind(*args, **params)"), "Take the values"),
         (_names(run="primitive.bind(*map(self.value, args))"), "has parameters"),
+        (_names(outs="[Tracer(self, value=outs[0])]"), "several results"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
         (_names(note="self.names = sorted([*self.names, primitive.name], reverse=True)"),
          "in the order in which"),

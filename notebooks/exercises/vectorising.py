@@ -9,7 +9,8 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
+from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, shown,
+                                     wanting)
 
 from .ways import equations, of_dtype
 
@@ -504,6 +505,11 @@ def grade_hypot_p(hypot_p: Any) -> None:
                     "tracers of the outer one, which NumPy does not take: bind `hypot_p`"):
         result = mini.vmap(mini.vmap(lambda x, y: hypot_p(x, y)))(x, y)
     agree("vmap of vmap", result, np.hypot(x, y))
+    rows, row = np.array([[3.0, 5.0], [6.0, 8.0], [9.0, 7.0]]), np.array([4.0, 12.0])
+    inputs = f"the rows {shown(rows)}, and {shown(row)} for all of them,"
+    with wanting(inputs, np.hypot(rows, row), "there are 3 examples: `axis.size` says how many"):
+        result = mini.vmap(lambda x, y: hypot_p(x, y), in_axes=(0, None))(rows, row)
+    agree(inputs, result, np.hypot(rows, row))
     agree("two numbers of 3e200", hypot_p(3e200, 3e200) / 1e200, np.hypot(3.0, 3.0), "the squares "
           "of large numbers have no room: let `np.hypot` compute it", what="the answer, in 1e200,")
 
@@ -532,6 +538,7 @@ exercise(
             "hypot_p = Primitive(\"hypot\", impl=lambda x, y: [np.sqrt(x * x + y * y)], "
             "batch=hypot_batch)", "let `np.hypot` compute it"),
            (_hypot(condition="False"), "no axis moves"),
+           (_hypot().replace("axis.size", "2"), "says how many"),
            (_hypot().replace("hypot_p(*", "np.hypot(*"), "tracers of the outer one"),
            (_hypot(condition="True"), "at different places"),
            (_hypot(condition="dims[0] == dims[1] or None in dims"), "has no axis"),
