@@ -13,7 +13,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
+from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown, wanting
 
 from .ways import of_dtype
 
@@ -562,7 +562,7 @@ exercise("bytes_sent", chapter=CHAPTER, grade=grade_bytes_sent, solution="2 * 7 
 def grade_ring_seconds(ring_seconds: Callable) -> None:
     from minijax.placement.communication_costs import Machine, Transfer, in_ring
     for p, n, latency, bandwidth in ((4, 1000, 0.5, 10.0), (8, 4096, 2.0, 1e3), (2, 8, 1.0, 1.0),
-                                     (3, 100, 0.5, 1.0), (3, 0, 1.0, 1.0),
+                                     (3, 100, 0.5, 1.0), (3, 0, 1.0, 1.0), (1, 8, 1.0, 1.0),
                                      (4096, 1 << 20, 5e-6, 1e10)):
         machine = Machine(latency, bandwidth, 1.0)
         expected = machine.seconds(in_ring(Transfer("reduce", p, n, 1, "")))
@@ -654,6 +654,13 @@ def grade_by_level(by_level: Callable) -> None:
               what="the result")
         expect([count for _, count in heard[0]] == [2], f"under {what}, sin(x) * x still has two "
                f"operations; your table is {heard[0]}")
+    heard.clear()
+    inputs, expected = "f(x, y) = (sin(x), x * y), at x and 2 x,", [np.sin(x), 2 * x * x]
+    with wanting(inputs, expected, "f may have several arguments, and several results"):
+        results = by_level(lambda x, y: (mini.sin(x), x * y), heard.append)(x, 2 * x)
+        agree(inputs, results, expected, "f may have several arguments, and several results")
+    expect([count for _, count in heard[0]] == [2], f"for {inputs} the table has one level of two "
+           f"operations; yours is {heard[0]}")
 
 
 _BY_LEVEL = """
@@ -720,6 +727,10 @@ exercise(
     "by_level", chapter=CHAPTER, grade=grade_by_level, given="%mini begin 11",
     solution=_by_level_text(),
     wrong=[(_by_level_text(outs="outs"), "still a tracer"),
+           (_by_level_text().replace("map(trace.join, flat)", "map(trace.join, flat[:1])"),
+            "several arguments"),
+           (_by_level_text().replace("tree_unflatten(out_tree(), list(map(trace.value, outs)))",
+                                     "trace.value(outs[0])"), "several results"),
            (_by_level_text(order="-len([*outwards(level)])"), "from the outside in"),
            (_by_level_text(written=""), "a level is open inside"),
            (_by_level_text(written=", DynamicJaxprTrace, DynamicJaxprTrace"),
