@@ -276,8 +276,10 @@ def grade_tally(tally: Callable) -> None:
     xs = jnp.arange(3.0)
     agree("a sort of two arrays together,", tally(pairs)(xs)[1], len(make_jaxpr(pairs)(xs).eqns),
           "a primitive with two arguments and two results is applied once", what="the count")
-    agree("x + sin(2)", tally(lambda x: x + jnp.sin(2.0))(1.0)[1], 1, "only the sum depends on x; "
-          "the sine does not", what="the count")
+    result, count = tally(lambda x: x + jnp.sin(2.0))(-4.0)
+    agree("x + sin(2)", count, 1, "only the sum depends on x; the sine does not", what="the count")
+    agree("x + sin(2) at -4", result, np.sin(2.0) - 4, "what does not depend on x is computed, too",
+          what="the result")
     agree("a function that gives sin(2), whatever x is,", tally(lambda x: aside)(1.0), (aside, 0),
           what="the answer")
     for n in range(5):
@@ -308,6 +310,7 @@ exercise(
         (_tally(first="self.count += any(isinstance(x, LoudTracer) for x in args)", second=""),
          "where y is a tracer of a `tally`"),
         (_tally(second="self.count += len(outs)"), "is applied once"),
+        (_tally().replace("return outs", "return values"), "is computed, too"),
         (_tally(outs="primitive.bind_list(*values, **params)"), "calls itself"),
         (_tally().replace("trace.value(core.as_value(out)), trace.count",
                             "core.as_value(out), trace.count"), "still a tracer"),

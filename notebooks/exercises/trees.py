@@ -414,6 +414,9 @@ def grade_velocity(velocity: Any) -> None:
         (True, "in which order do the children come?"), what="the nest")
     expect(isinstance(back[0], velocity), f"for {inputs} a Velocity is expected, and yours is a "
            f"{type(back[0]).__name__}: what makes it?")
+    expect(mini.tree_flatten(velocity(1.0, 2.0))[1] == mini.tree_flatten(velocity(3.0, 4.0))[1],
+           "the trees of Velocity(1.0, 2.0) and Velocity(3.0, 4.0) differ in their numbers only, "
+           "so they should be equal, and yours are not: the data is what remains without leaves")
 
 
 _VELOCITY = """
@@ -432,6 +435,8 @@ exercise(
     wrong=[
         (_VELOCITY.format(entry=""), "still a leaf"),
         (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "what makes it"),
+        (_VELOCITY.format(entry="registry[Velocity] = lambda v: (v, v), "
+                          "lambda _, children: Velocity(*children)"), "remains without leaves"),
         (_VELOCITY.format(entry="registry[Velocity] = (lambda v: (v, None), Velocity)"),
          "pass on the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
