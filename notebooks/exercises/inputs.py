@@ -272,12 +272,12 @@ def grade_dense(dense: Callable) -> None:
         y = weight @ x if bias is None else weight @ x + bias
         return y if mask is None else y * mask
 
-    weight, x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.ones(2, np.float32)
+    weight, x = np.array([[1.0, 2.0], [-3.0, -4.0]], np.float32), np.ones(2, np.float32)
     some: list[Any] = [None, jnp.array([10.0, 20.0]), jnp.zeros(2), 0.0, 5.0]
     for f in (dense, jax.jit(dense)):
         for bias in some:
             for mask in (None, jnp.array([0.0, 1.0]), *some[2:4], jnp.array([0.5, -2.0])):
-                inputs = f"weight @ x = [3, 7], bias = {_name(bias)} and mask = {_name(mask)}"
+                inputs = f"weight @ x = [3, -7], bias = {_name(bias)} and mask = {_name(mask)}"
                 answer = expected(weight, bias, mask, x)
                 with wanting(inputs, answer, (
                         ValueError, "an array of two numbers is neither true nor false: ask "
@@ -314,6 +314,9 @@ def dense(weight, bias, mask, x):
     wrong=[
         ("def dense(weight, bias, mask, x):\n    y = weight @ x\n    if bias:\n"
          "        y = y + bias\n    return y * mask if mask else y", "neither true nor false"),
+        ("def dense(weight, bias, mask, x):\n    y = jnp.maximum(weight @ x, 0)\n"
+         "    y = y if bias is None else y + bias\n    return y if mask is None else y * mask",
+         "each row of weight"),
         ("def dense(weight, bias, mask, x):\n    return (weight @ x + bias) * mask",
          "None is not an array"),
         ("def dense(weight, bias, mask, x):\n    y = jnp.dot(x, weight)\n"
