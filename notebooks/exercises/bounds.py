@@ -31,7 +31,7 @@ def quiet(f: Callable, *args: Any) -> bool:
 def grade_read_at(read_at: Callable) -> None:
     random = np.random.default_rng(0)
     for n in (3, 1, 2, 5):
-        x = random.permutation(90)[:n] + 10
+        x = random.permutation(90)[:n] - 45
         for i in (*range(n + 3), *range(-1, -n - 4, -1), 1000, -1000):
             inputs, expected = f"x = {shown(x)} and i = {i}", x[np.clip(i, -n, n - 1)]
             outside = ("a negative index can be outside, too: it lies before the first element"
@@ -224,7 +224,7 @@ exercise(
 
 def grade_interpolate(interpolate: Callable) -> None:
     random = np.random.default_rng(0)
-    tables: list[list[float]] = [[1.0, 4.0, 2.0], *random.integers(0, 9, (2, 5)).tolist()]
+    tables: list[list[float]] = [[1.0, 4.0, 2.0], *random.integers(-9, 10, (2, 5)).tolist()]
     for values in tables:
         table, n = np.array(values, np.float32), len(values)
         for places in ([0.5, 1.25], [-0.5, 0.25], [-2.0, n - 1.0], [n - 0.5, n + 3.0],
@@ -401,7 +401,7 @@ def strict(f):
 
 def grade_neighbours(neighbours: Callable) -> None:
     random = np.random.default_rng(0)
-    for values in ([1, 2, 4, 8], [7], [3, 5], *random.integers(1, 50, (3, 6)).tolist()):
+    for values in ([1, 2, 4, 8], [7], [3, 5], *random.integers(-50, 50, (3, 6)).tolist()):
         x = np.array(values, np.float32)
         left, right = np.append(0, x[:-1]), np.append(x[1:], 0)
         out = numbers(neighbours(jnp.asarray(x)))
@@ -458,7 +458,7 @@ def neighbours(x):
 
 
 def grade_pasted(pasted: Callable) -> None:
-    patch, image = np.array([[1, 2, 3], [4, 5, 6]]), np.zeros((4, 5), int)
+    patch, image = np.array([[1, -2, 3], [-4, 5, 6]]), np.zeros((4, 5), int)
     compiled = jax.jit(pasted)
     for row in (0, 3, -1, 2, -2, 1, 4, -5):
         for column in (1, 3, -2, 4, -1, 0, 9, -4):
@@ -485,7 +485,7 @@ def grade_pasted(pasted: Callable) -> None:
                   "are outside", what="the image")
     nines = np.full((3, 3), 9)
     agree("an image of nines, row = 1 and column = 0", compiled(nines, patch, 1, 0),
-          [[9, 9, 9], [1, 2, 3], [4, 5, 6]], "the patch takes the place of what was there",
+          [[9, 9, 9], *patch], "the patch takes the place of what was there",
           what="the image")
     agree("an image of nines, a patch of zeros, row = 1 and column = 0",
           compiled(nines, 0 * patch, 1, 0), [[9, 9, 9], [0, 0, 0], [0, 0, 0]], "a zero in the "

@@ -12,7 +12,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
-from .ways import ending_within, unchanged, without
+from .ways import ending_within, equations, unchanged, without
 
 CHAPTER = "09_control_flow"
 
@@ -23,7 +23,7 @@ def _random(seed: int, *shape: int) -> Any:
 
 def _uses(primitive: str, f: Callable, *args: Any) -> None:
     """Check that a function's program has this operation."""
-    result = [eqn.primitive.name for eqn in jax.make_jaxpr(f)(*args).eqns]
+    result = [eqn.primitive.name for eqn in equations(jax.make_jaxpr(f)(*args))]
     expect(primitive in result, f"the numbers are right. But among the {len(result)} equations of "
            f"your program there is no `{primitive}`")
 
@@ -83,8 +83,9 @@ exercise("rounds", chapter=CHAPTER, grade=grade_rounds, solution="(7, 21)",
 def grade_divisor(divisor: Callable) -> None:
     pairs = [(a, b) for a in range(9) for b in range(9)] + [(84, 36), (1071, 462), (46368, 28657)]
     for a, b in pairs[:12] + pairs[-3:]:
-        with ending_within(5.0, f"for {a} and {b} the answer is {math.gcd(a, b)}, and yours does "
-                           "not end: which pair follows, and when is its second number 0?"):
+        with without(jnp, "gcd", why="write the loop yourself"), ending_within(
+                5.0, f"for {a} and {b} the answer is {math.gcd(a, b)}, and yours does not end: "
+                "which pair follows, and when is its second number 0?"):
             result = divisor(a, b)
         expect(not isinstance(result, tuple), f"for {a} and {b} one number is expected, and yours "
                f"is {result}: that is the whole carry")
@@ -100,8 +101,6 @@ def grade_divisor(divisor: Callable) -> None:
     large = 2**24 + 1
     agree(f"{3 * large} and {2 * large}", divisor(3 * large, 2 * large), large, "a float32 on the "
           "way has no room for all digits: whole numbers stay whole numbers", tolerance=0)
-    with without(jnp, "gcd", why="write the loop yourself"):
-        divisor(84, 36)
     _uses("while", divisor, 84, 36)
 
 
@@ -131,6 +130,7 @@ exercise(
             "        return jnp.where(b == 0, a, b), jnp.where(b == 0, 0, a % jnp.maximum(b, 1))\n"
             "    return lax.fori_loop(0, 10, step, (a, b))[0]", "until the second number"),
            ("def divisor(a, b):\n    return jnp.gcd(a, b)", "write the loop yourself"),
+           ("@jax.jit\ndef divisor(a, b):\n    return jnp.gcd(a, b)", "write the loop yourself"),
            ("def divisor(a, b):\n    g = jnp.gcd(a, b)\n" + _divisor_text()[1:].replace(
                "def divisor(a, b):\n", "").replace("(a, b)", "(g, 0 * g)"),
             "write the loop yourself")],
@@ -323,6 +323,10 @@ def grade_discounted(discounted: Callable) -> None:
                "asked for"),
               "what comes later counts rate times as much; today's reward counts in full")
     _uses("scan", discounted, jnp.ones(3), 0.5)
+    scans = [eqn for eqn in equations(jax.make_jaxpr(discounted)(jnp.ones(3), 0.5))
+             if eqn.primitive.name == "scan"]
+    expect(all(eqn.params["reverse"] for eqn in scans), "the numbers are right, and your scan goes "
+           "forwards: with `reverse=True` no array need be turned round")
 
 
 _DISCOUNTED = """
@@ -343,9 +347,11 @@ exercise(
     "discounted", chapter=CHAPTER, grade=grade_discounted, solution=_discounted_text(),
     wrong=[(_discounted_text(how=""), "what came before"),
            (_discounted_text(part="[1][::-1]"), "nothing to reverse"),
+           (_discounted_text(how="[::-1]", part="[1][::-1]"), "your scan goes forwards"),
            (_discounted_text(worth="rate * (reward + later)"), "counts in full"),
            (_discounted_text(part=""), "yours is a pair"),
-           (_discounted_text(part="[0]"), "the shape of yours")])
+           (_discounted_text(part="[0]"), "the shape of yours")],
+    right=["@jax.jit" + _discounted_text()])
 
 
 # -- repeat ----------------------------------------------------------------------------------------
@@ -387,7 +393,7 @@ exercise(
 
 def grade_moving_mean(moving_mean: Callable) -> None:
     for n in (4, 1, 2, 6):
-        xs = np.random.default_rng(n).integers(0, 50, n)
+        xs = np.random.default_rng(n).integers(-50, 50, n)
         expected, mean = [], float(xs[0])
         for x in xs:
             mean = 0.75 * mean + 0.25 * float(x)
@@ -396,6 +402,8 @@ def grade_moving_mean(moving_mean: Callable) -> None:
                         "int32[], and comes out as float32[]: what should it be at the start?"):
             result = moving_mean(jnp.array(xs))
         agree(f"the integers {shown(xs)}", result, expected,
+              (near(result, expected, 5e-3), "they are near, but not all digits of a float32 are "
+               "there"),
               (near(result, xs), "those are the readings: what does a round give?"),
               (near(result, np.trunc(result)), "the means are cut to whole numbers: can the type "
                "of the carry hold them?"),
@@ -407,7 +415,7 @@ def grade_moving_mean(moving_mean: Callable) -> None:
               (np.shape(result) == (n,) and near(np.ravel(result)[0], expected[0]), "the first "
                "mean is right; each further one is three quarters of the old mean and a quarter of "
                "the reading"),
-              "the first mean starts from the first reading", tolerance=1e-3)
+              "the first mean starts from the first reading")
     for dtype in ("int8", "uint8", "float32"):
         xs = np.array([3, 5, 4], dtype)
         with instead_of(TypeError, "carry", f"for {shown(xs)} of {dtype} the carry goes in with "
@@ -441,6 +449,8 @@ exercise(
            (_moving_mean_text("xs[0]"), "at the start"),
            (_moving_mean_text("xs[0]", "(0.75 * mean + 0.25 * x).astype(int)"), "cut to whole"),
            (_moving_mean_text("0.0"), "from the first reading"),
+           (_moving_mean_text("xs[0].astype(jnp.float16)").replace("25 * x", "25 * x.astype("
+            "jnp.float16)"), "not all digits"),
            (_moving_mean_text("1.0 * xs[0]", "0.5 * mean + 0.5 * x"), "three quarters"),
            (_moving_mean_text("1.0 * xs[0]", "0.25 * mean + 0.75 * x"), "three times as much"),
            (_moving_mean_text("1.0 * xs[0]").replace("xs)[1]", "xs)[0]"), "the last mean"),

@@ -16,7 +16,7 @@ from minijax.transforms.derivatives import jvp
 from minijax.transforms.gradients import grad
 from minijax.notebook.checks import Hint, exercise, expect, instead_of, near, trouble
 
-from .ways import FIVES
+from .ways import FIVES, declared
 
 
 def _shown(x: Any) -> str:
@@ -151,15 +151,16 @@ def grade_column(column: Callable) -> None:
     for j in range(3):
         expect(near(column(_turn, at, j), [row[j] for row in matrix]),
                f"wrong for j = {j} of the function (xy, yz, x) at (1, 2, 3)")
+    expect(near(column(FIVES, at, 1), [0.0, 5.0, 0.0]), "right, as far as differences of values "
+           "are: of a function for which somebody has declared a slope of 5, yours takes another "
+           "one. `jvp` gives the column without differences")
     random = np.random.default_rng(1)
     for n in (1, 2, 4):
         w, x = random.normal(size=(3, n)).round(2), random.normal(size=n).round(2)
         for j in range(n):
-            _agrees(column(lambda x, w=w: jnp.sin(w @ x), jnp.array(x), j), np.cos(w @ x) * w[:, j],
-                    f"sin(w @ x) with w = {w.tolist()}, x = {x.tolist()} and j = {j}")
-    expect(near(column(FIVES, at, 1), [0.0, 5.0, 0.0]), "right, as far as differences of values "
-           "are: of a function for which somebody has declared a slope of 5, yours takes another "
-           "one. `jvp` gives the column without differences")
+            _agrees(column(lambda x, w=w: jnp.sin(w @ x + 1), jnp.array(x), j),
+                    np.cos(w @ x + 1) * w[:, j],
+                    f"sin(w @ x + 1) with w = {w.tolist()}, x = {x.tolist()} and j = {j}")
 
 
 exercise(
@@ -173,6 +174,8 @@ def column(f, x, j):
         ("def column(f, x, j):\n    return jax.jvp(f, (x,), (jnp.ones_like(x),))[1]",
          "sum of all columns"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[j]", "that is a row"),
+        ("def column(f, x, j):\n    x = abs(x)\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
+         "    return jax.jvp(f, (x,), (d,))[1]", "for sin(w @ x + 1)"),
         ("def column(f, x, j):\n    e = jnp.zeros_like(x).at[j].set(1e-3)\n"
          "    return (f(x + e) - f(x - e)) / 2e-3", "without differences"),
         ("def column(f, x, j):\n    return jax.jacfwd(f)(x)[:, j]", "along every input"),
@@ -295,6 +298,11 @@ def grade_length_jvp(length_jvp: Callable) -> None:
                                           for pair in ((a, b), (da, db))))
         _agrees([out, tangent], [np.hypot(a, b), (a * da + b * db) / np.hypot(a, b)],
                 f"({a}, {b}), moving at ({da}, {db}),")
+    xs, ys = np.array([3.0, 5.0], np.float32), np.array([4.0, 12.0], np.float32)
+    [[out], [tangent]] = length_jvp([jnp.array(xs), jnp.array(ys)], [jnp.ones(2), zero])
+    _agrees(out, [5.0, 13.0], "x = [3, 5] and y = [4, 12], as under vmap, the lengths of (3, 4) "
+            "and (5, 12),")
+    _agrees(tangent, xs / np.hypot(xs, ys), "x = [3, 5], moving at [1, 1], and y = [4, 12],")
     try:
         make_jaxpr(lambda x, y: length_jvp([x, y], [x, y])[1][0])(x, y)
     except TypeError:
@@ -324,6 +332,9 @@ def length_jvp(primals, tangents):
         ("def length_jvp(primals, tangents):\n    r = length_p.bind(*primals)\n"
          "    terms = [p * t for p, t in zip(primals, tangents) if not isinstance(t, core.Zero)]\n"
          "    return [r], [sum(terms)]", "below the line"),
+        ("def length_jvp(primals, tangents):\n    r = jnp.linalg.norm(jnp.stack(primals))\n"
+         "    terms = [p * t for p, t in zip(primals, tangents) if not isinstance(t, core.Zero)]\n"
+         "    return [r], [sum(terms) / r]", "as under vmap"),
         ("def length_jvp(primals, tangents):\n    r = length_p.bind(*primals)\n"
          "    terms = [p * t for p, t in zip(primals, tangents) if not isinstance(t, core.Zero)]\n"
          "    return r, sum(terms) / r", "two lists of one"),
@@ -356,6 +367,10 @@ def grade_bending(bending: Callable) -> None:
         _agrees(bending(lambda p: jnp.sin(p[0]) * p[1], jnp.array(x), jnp.array(v)),
                 -np.sin(x[0]) * x[1] * v[0]**2 + 2 * np.cos(x[0]) * v[0] * v[1],
                 f"sin(x)·y at {x.tolist()} along {v.tolist()}")
+    twice = declared(jnp.cos, FIVES)  # of which the slope is FIVES, whose slope is 5
+    expect(near(bending(twice, 0.5, 2.0), 20.0), "right, as far as differences are: of a slope for "
+           "which somebody has declared a slope of 5, yours takes another one. `jvp` gives the "
+           "slope of a slope without differences")
 
 
 exercise(
@@ -370,6 +385,8 @@ def bending(f, x, v):
         ("def bending(f, x, v):\n    return jax.jvp(f, (x,), (v,))[1]", "that is the slope"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (v,))[1]\n    return jax.jvp("
          "s, (x,), (v if jnp.ndim(x) else 1.0,))[1]", "x³ at 2.0 along -3.0"),
+        ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (v,))[1]\n    h = 5e-3\n"
+         "    return (s(x + h * v) - s(x - h * v)) / (2 * h)", "without differences"),
         ("def bending(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (jnp.ones_like(x),))[1]\n"
          "    return jax.jvp(s, (x,), (v,))[1]", "both times"),
         ("def bending(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (v,))[1]",
@@ -400,9 +417,9 @@ def grade_power(power: Any) -> None:
                     f"power({x}, {y}), the slope with respect to x,")
             _agrees(slope(lambda y, x=x: power(x, y))(y), x**y * np.log(x),
                     f"power({x}, {y}), the slope with respect to y,")
-            tangent = mini.jvp(power, (x, y), (1.0, 2.0))[1]
-            _agrees(tangent, y * x**(y - 1) + 2 * x**y * np.log(x),
-                    f"power({x}, {y}), moving at (1.0, 2.0),")
+            tangent = mini.jvp(power, (x, y), (3.0, 2.0))[1]
+            _agrees(tangent, 3 * y * x**(y - 1) + 2 * x**y * np.log(x),
+                    f"power({x}, {y}), moving at (3.0, 2.0),")
             try:
                 twice = (slope(slope(lambda x, y=y: power(x, y)))(x),
                          slope(slope(lambda y, x=x: power(x, y)))(y),
@@ -441,7 +458,8 @@ exercise(
          "the slope with respect to y, the answer is 5.545, and yours 0"),
         (_power("t * z * log(x)", "t * y * power(x, y - 1.0)"), "the slope with respect to x, "
                                                                 "the answer is 12"),
-        (_power("y * power(x, y - 1.0)", "z * log(x)"), "moving at (1.0, 2.0)"),
+        (_power("y * power(x, y - 1.0)", "z * log(x)"), "moving at (3.0, 2.0)"),
+        (_power(by_x="y * power(x, y - 1.0)"), "moving at (3.0, 2.0)"),
         (_power(by_y="t * z * np.log(x)"), "are tracers"),
         (_power(by_x="t * y * x ** (y - 1.0)"), "are tracers"),
         (_power("t * y * z / x"), "does a formula divide by x"),

@@ -14,6 +14,8 @@ import minijax.numpy as jnp
 from minijax.notebook.checks import (agree, chosen, exercise, expect, near, numbers, shown,
                                      wanting)
 
+from .ways import names_of
+
 CHAPTER = "15_non_array_inputs"
 
 
@@ -60,16 +62,16 @@ exercise(
 
 def grade_spread(spread: Callable) -> None:
     calls: list[Any] = []
-    real = spread.__globals__.get("deviation")
+    real = names_of(spread).get("deviation")
 
     def listening(x: Any) -> Any:
         calls.append(x)
         return real(x)  # type: ignore[misc]
 
     random = np.random.default_rng(0)
-    spread.__globals__["deviation"] = listening
+    names_of(spread)["deviation"] = listening
     try:
-        for readings in ([1.0, 2.0, 6.0], *random.integers(0, 9, (3, 3)).astype(float).tolist(),
+        for readings in ([1.0, 2.0, 6.0], *random.integers(-9, 10, (3, 3)).astype(float).tolist(),
                          random.uniform(2000, 2001, 6).round(3).tolist(),
                          [0.0] * 9000 + [1.0] * 1000):
             calls.clear()
@@ -97,7 +99,7 @@ def grade_spread(spread: Callable) -> None:
             expect(isinstance(out, float), f"for {inputs} a Python float is expected, and yours is "
                    f"{type(out).__name__}")
     finally:
-        spread.__globals__["deviation"] = real
+        names_of(spread)["deviation"] = real
 
 
 exercise(
@@ -232,6 +234,9 @@ def grade_inputs_of(inputs_of: Callable) -> None:
                "that they are the same"),
               (near(out, len(args)), "an argument can be a tree, and each leaf of it is an input"),
               "each leaf of each argument is an input")
+    call = jax.tree_util.Partial(max, 1.0, [2.0, 3.0])
+    agree(f"the argument {call}", inputs_of(call), 3, "other containers are trees, too: "
+          "`jax.tree.leaves` knows all of them")
 
 
 _INPUTS = "def inputs_of(*args):\n    return {}"
@@ -244,6 +249,10 @@ def inputs_of(*args):
 """,
     wrong=[
         (_INPUTS.format("len(args)"), "each leaf of it is an input"),
+        ("def inputs_of(*args):\n    def count(x):\n"
+         "        x = [*x.values()] if isinstance(x, dict) else x\n"
+         "        return (sum(map(count, x)) if isinstance(x, (list, tuple)) else\n"
+         "                int(x is not None))\n    return count(args)", "other containers"),
         (_INPUTS.format("len({id(x) for x in jax.tree.leaves(args)})"), "one array three times"),
         (_INPUTS.format("sum(np.size(x) for x in jax.tree.leaves(args))"),
          "however many numbers it holds"),
@@ -263,12 +272,12 @@ def grade_dense(dense: Callable) -> None:
         y = weight @ x if bias is None else weight @ x + bias
         return y if mask is None else y * mask
 
-    weight, x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.ones(2, np.float32)
+    weight, x = np.array([[1.0, 2.0], [-3.0, -4.0]], np.float32), np.ones(2, np.float32)
     some: list[Any] = [None, jnp.array([10.0, 20.0]), jnp.zeros(2), 0.0, 5.0]
     for f in (dense, jax.jit(dense)):
         for bias in some:
             for mask in (None, jnp.array([0.0, 1.0]), *some[2:4], jnp.array([0.5, -2.0])):
-                inputs = f"weight @ x = [3, 7], bias = {_name(bias)} and mask = {_name(mask)}"
+                inputs = f"weight @ x = [3, -7], bias = {_name(bias)} and mask = {_name(mask)}"
                 answer = expected(weight, bias, mask, x)
                 with wanting(inputs, answer, (
                         ValueError, "an array of two numbers is neither true nor false: ask "
@@ -305,6 +314,9 @@ def dense(weight, bias, mask, x):
     wrong=[
         ("def dense(weight, bias, mask, x):\n    y = weight @ x\n    if bias:\n"
          "        y = y + bias\n    return y * mask if mask else y", "neither true nor false"),
+        ("def dense(weight, bias, mask, x):\n    y = jnp.maximum(weight @ x, 0)\n"
+         "    y = y if bias is None else y + bias\n    return y if mask is None else y * mask",
+         "each row of weight"),
         ("def dense(weight, bias, mask, x):\n    return (weight @ x + bias) * mask",
          "None is not an array"),
         ("def dense(weight, bias, mask, x):\n    y = jnp.dot(x, weight)\n"
@@ -332,7 +344,7 @@ def grade_blended(blended: Callable) -> None:
                           np.array([0.5, 0.125]), 1, -0.5, 2]
     for dtype in ("float16", "float32", "bfloat16"):
         for t in weights:
-            x, y = (jnp.asarray(random.integers(0, 9, 2), dtype) for _ in "xy")
+            x, y = (jnp.asarray(random.integers(-9, 10, 2), dtype) for _ in "xy")
             a, b, weight = (np.asarray(part, float) for part in (x, y, t))
             expected = a * (1 - weight) + b * weight
             for how, f in (("", blended), (", compiled,", jax.jit(blended))):
@@ -559,12 +571,13 @@ def grade_window(window: Any) -> None:
     expect(one != window(3, "round") and one != other, "Window(3, 'flat') is equal to "
            f"{'another of kind round' if one != other else 'one of width 5'}: two windows are "
            "equal if all their fields are")
-    try:
-        one.width = 100
-    except (AttributeError, TypeError):
-        return
-    expect(False, "for one = Window(3, 'flat'), one.width = 100 should raise, and yours is "
-           "changed: the compiled program would not notice")
+    for field, value in (("width", 100), ("kind", "round")):
+        try:
+            setattr(one, field, value)
+        except (AttributeError, TypeError):
+            continue
+        expect(False, f"for one = Window(3, 'flat'), one.{field} = {value!r} should raise, and "
+               "yours is changed: the compiled program would not notice")
 
 
 HASHED = """

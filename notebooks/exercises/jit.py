@@ -151,6 +151,7 @@ def grade_sqrt(sqrt: Any) -> None:
         agree(f"sqrt(-x) and x = {shown(-x)}", mini.jit(lambda x: sqrt(-x))(-x), np.sqrt(x), "in a "
               "larger text `-x ** 0.5` is -(x ** 0.5): an operand may need parentheses",
               what="the compiled root")
+    agree("x = 4, moving at 3", mini.jvp(sqrt, (4.0,), (3.0,))[1], 0.75, what="the tangent")
     agree("x = -4", mini.jit(sqrt)(np.array([-4.0])), [np.nan], "a negative number has no root",
           what="the compiled root")
     with instead_of(TypeError, "ufunc", "the slope may be differentiated again, and then its "

@@ -13,7 +13,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
+from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown, wanting
 
 from .ways import of_dtype
 
@@ -259,7 +259,10 @@ exercise("numbers_sent", chapter=CHAPTER, grade=grade_numbers_sent, solution="20
 # ── parallel_gradient ────────────────────────────────────────────────────────────────────────
 
 def grade_parallel_gradient(parallel_gradient: Callable) -> None:
+    seen: list[tuple] = []
+
     def loss(w: Any, xs: Any) -> Any:
+        seen.append(np.shape(xs))
         return jnp.mean(jnp.sin(xs @ w) ** 2)
 
     random = np.random.default_rng(0)
@@ -274,6 +277,9 @@ def grade_parallel_gradient(parallel_gradient: Callable) -> None:
                          "w, and a row of xs: say so with `in_axes`"),
               mock.patch.object(jax, "vmap", wraps=jax.vmap) as vmap):
             result = parallel_gradient(loss)(w, xs)
+        expect((examples, 2) in seen, f"for {inputs} the loss of one device is that of an array of "
+               f"shape {(examples, 2)}, and yours is given {seen[-1:]}: which axis of xs counts "
+               "the devices?")
         named = any(call.kwargs.get("axis_name") is not None for call in vmap.call_args_list)
         expected = jax.grad(loss)(w, xs.reshape(-1, 2))
         expect(np.shape(result) == (2,), f"for {inputs} the gradient is expected once, with the "
@@ -309,6 +315,7 @@ exercise(
            (_parallel_text(inside="jax.grad(loss)(w, xs)"), "exchange their gradients"),
            (_parallel_text(map="lambda w, xs: jax.grad(loss)(w, xs[0])"), "of the first device"),
            (_parallel_text(axes="0"), "say so with `in_axes`"),
+           (_parallel_text(axes="(None, 1)"), "counts the devices"),
            ("def parallel_gradient(loss):\n    return jax.grad(lambda w, xs: jnp.mean("
             "jax.vmap(loss, in_axes=(None, 0))(w, xs)))", "an axis with a name")],
     hints=["first the gradient of one device, then a collective"])
@@ -473,7 +480,7 @@ def _on_worlds(f: Callable, count: int) -> tuple[list, int]:
 
 def grade_allreduce(allreduce: Callable) -> None:
     for count in (1, 2, 4, 8, 16):
-        xs = np.array([[10.0 ** rank, rank * (rank + 3) % 11 + 1.0] for rank in range(count)])
+        xs = np.array([[10.0 ** rank, rank * (rank + 3) % 11 - 5.0] for rank in range(count)])
         result, sent = _on_worlds(
             lambda world, xs=xs: allreduce(xs[world.rank].copy(), world), count)
         pairs = [xs[rank] + xs[rank ^ 1] for rank in range(count)] if count > 1 else xs
@@ -555,7 +562,7 @@ exercise("bytes_sent", chapter=CHAPTER, grade=grade_bytes_sent, solution="2 * 7 
 def grade_ring_seconds(ring_seconds: Callable) -> None:
     from minijax.placement.communication_costs import Machine, Transfer, in_ring
     for p, n, latency, bandwidth in ((4, 1000, 0.5, 10.0), (8, 4096, 2.0, 1e3), (2, 8, 1.0, 1.0),
-                                     (3, 100, 0.5, 1.0), (3, 0, 1.0, 1.0),
+                                     (3, 100, 0.5, 1.0), (3, 0, 1.0, 1.0), (1, 8, 1.0, 1.0),
                                      (4096, 1 << 20, 5e-6, 1e10)):
         machine = Machine(latency, bandwidth, 1.0)
         expected = machine.seconds(in_ring(Transfer("reduce", p, n, 1, "")))
@@ -647,6 +654,13 @@ def grade_by_level(by_level: Callable) -> None:
               what="the result")
         expect([count for _, count in heard[0]] == [2], f"under {what}, sin(x) * x still has two "
                f"operations; your table is {heard[0]}")
+    heard.clear()
+    inputs, expected = "f(x, y) = (sin(x), x * y), at x and 2 x,", [np.sin(x), 2 * x * x]
+    with wanting(inputs, expected, "f may have several arguments, and several results"):
+        results = by_level(lambda x, y: (mini.sin(x), x * y), heard.append)(x, 2 * x)
+        agree(inputs, results, expected, "f may have several arguments, and several results")
+    expect([count for _, count in heard[0]] == [2], f"for {inputs} the table has one level of two "
+           f"operations; yours is {heard[0]}")
 
 
 _BY_LEVEL = """
@@ -713,6 +727,10 @@ exercise(
     "by_level", chapter=CHAPTER, grade=grade_by_level, given="%mini begin 11",
     solution=_by_level_text(),
     wrong=[(_by_level_text(outs="outs"), "still a tracer"),
+           (_by_level_text().replace("map(trace.join, flat)", "map(trace.join, flat[:1])"),
+            "several arguments"),
+           (_by_level_text().replace("tree_unflatten(out_tree(), list(map(trace.value, outs)))",
+                                     "trace.value(outs[0])"), "several results"),
            (_by_level_text(order="-len([*outwards(level)])"), "from the outside in"),
            (_by_level_text(written=""), "a level is open inside"),
            (_by_level_text(written=", DynamicJaxprTrace, DynamicJaxprTrace"),
@@ -740,6 +758,9 @@ def grade_cumsum(cumsum: Callable) -> None:
     [result] = mini.make_jaxpr(cumsum)(table).out_avals
     expect(result == mini.get_aval(table), f"the type of the result is {mini.get_aval(table)}, "
            f"that of the argument; yours is {result}")
+    [result] = mini.make_jaxpr(cumsum)(row.astype(np.float32)).out_avals
+    expect(result.dtype == np.float32, f"the type of the result is that of the argument, here of "
+           f"float32; yours is {result}")
     agree(f"the tangent {shown(way)}", mini.jvp(cumsum, (row,), (way,))[1], np.cumsum(way),
           "running sums are linear: the tangent goes the way of the value",
           what="the tangent of the result")
@@ -759,6 +780,10 @@ def grade_cumsum(cumsum: Callable) -> None:
         result = mini.vmap(cumsum, in_axes=axis)(table)
         agree(f"the matrix {shown(table)} under vmap with in_axes={axis}", result,
               np.cumsum(np.moveaxis(table, axis, 0), -1))
+    squares = mini.grad(lambda x: mini.sum(cumsum(x) * cumsum(x)))
+    agree(f"the sum of cumsum(x)², under vmap, at the rows {shown(table)}",
+          mini.vmap(squares)(table), 2 * np.cumsum(np.cumsum(table, -1)[:, ::-1], -1)[:, ::-1],
+          "a batch of sums from the end is made from the end, too", what="the gradient")
     with instead_of(NotImplementedError, "cumsum", 'now its loop: `LOOPS["cumsum"] = …`'):
         result = mini.jit(cumsum)(table)
     agree(f"the matrix {shown(table)}, compiled,", result, np.cumsum(table, -1),
@@ -766,6 +791,10 @@ def grade_cumsum(cumsum: Callable) -> None:
     result = mini.jit(gradient)(row)
     agree(inputs + ", compiled,", result, back, (near(result, np.cumsum(way)), "your loop runs "
           "from the beginning also where it should run from the end"), what="the gradient")
+    result = mini.jit(mini.grad(lambda x: mini.sum(cumsum(x) * table)))(2.0 * table)
+    agree(f"the sum of cumsum(x) * {shown(table)}, compiled,", result,
+          np.cumsum(table[:, ::-1], -1)[:, ::-1], "right for vectors: the loop goes along the last "
+          "axis of a matrix, also from the end", what="the gradient")
 
 
 _CUMSUM = """
@@ -820,8 +849,12 @@ exercise(
            (_cumsum_text(back="reverse"), "from the other end"),
            (_cumsum_text(aval="ShapedArray((), aval.dtype)"), "the type of the result"),
            (_cumsum_text(loop=""), "now its loop"),
+           (_cumsum_text(aval="ShapedArray(aval.shape, np.dtype(float))"), "here of float32"),
+           (_cumsum_text().replace('{"reverse": reverse}', '{"reverse": False}'),
+            "made from the end, too"),
            (_cumsum_text(typed="# "), "no `abstract_eval`"),
            (_cumsum_text(turned="False"), "your loop runs from the beginning"),
+           (_cumsum_text().replace("v.aval.shape[-1]", "v.aval.shape[0]"), "also from the end"),
            ("def cumsum(x):\n    n = np.shape(x)[-1]\n"
             "    rows = reshape(x, (*np.shape(x)[:-1], 1, n))\n"
             "    return sum(mul(rows, np.tril(np.ones((n, n)))), -1)", "one operation")],

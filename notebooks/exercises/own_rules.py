@@ -41,7 +41,7 @@ def _forwards(f: Callable, inputs: str, args: tuple, tangents: tuple) -> tuple[A
         return jax.jvp(f, args, tangents)
 
 
-def _backwards(f: Callable, inputs: str, *args: float) -> tuple[Any, Callable]:
+def _backwards(f: Callable, inputs: str, *args: Any) -> tuple[Any, Callable]:
     """The value of fwd and the cotangents of bwd; a hint where one returns the wrong form."""
     with instead_of(TypeError, "must produce a pair", f"for {inputs}, `fwd` should return a pair: "
                     "the result, and what is saved for `bwd` (None, if nothing is)"):
@@ -227,6 +227,11 @@ def grade_turned_back(f: Any) -> None:
         [result] = back(-0.7)
         agree(f"{inputs} and a cotangent of -0.7", result, 0.7,
               (near(result, -0.7), "it comes back as it went"), what="the cotangent of x")
+    _, back = _backwards(f, "x = [1, 1]", jnp.ones(2))
+    inputs, expected = "x = [1, 1] and the cotangent [3, -2]", [-3.0, 2.0]
+    with wanting(inputs, expected, "each number of it changes its sign, by itself"):
+        [result] = back(jnp.array([3.0, -2.0]))
+    agree(inputs, result, expected, what="the cotangent of x")
 
 
 _TURNED = """
@@ -247,6 +252,7 @@ exercise(
     wrong=[(_turned_text(bwd="-ct"), "should return a tuple"),
            (_turned_text(bwd="(ct,)"), "comes back as it went"),
            (_turned_text(bwd="(-1.0,)"), "-1 is the factor"),
+           (_turned_text(bwd="(-jnp.sum(ct),)"), "by itself"),
            (_turned_text(fwd="x"), "should return a pair"),
            (_turned_text(bwd="(-abs(ct),)"), "it comes back as it went"),
            (_turned_text(fwd="(-x, None)"), "only the way back"),

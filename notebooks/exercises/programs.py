@@ -90,6 +90,13 @@ def grade_eval_in_steps(eval_in_steps: Callable) -> None:
                   "the results of an equation, not their list"),
                   "keep them in the order of the equations",
                   what=f"result {k + 1} of {len(expected)}")
+    both = mini.Primitive("both", impl=lambda x, y: [x - y, x * y])
+    program = mini.make_jaxpr(lambda x, y: both.bind(x, y)[1] + y)(1.0, 1.0)
+    inputs = "a primitive with the results x - y and x * y, and x * y + y, at x = 3 and y = 2"
+    why = "a program may have several arguments, and an equation several results"
+    with wanting(inputs, [1.0, 6.0, 8.0], why):
+        result = eval_in_steps(program, 3.0, 2.0)
+    agree(inputs, result, [1.0, 6.0, 8.0], why)
     program = mini.make_jaxpr(lambda x: mini.sin(x) * x)(1.0)
     inputs = "mini.jvp of x -> eval_in_steps(program of sin(x) * x, x)[-1] at 0.5"
     slope = np.sin(0.5) + np.cos(0.5) / 2
@@ -125,6 +132,8 @@ exercise(
            (_steps_text(params=""), "the parameters of the equation"),
            (_steps_text(result="steps[-1:]"), "one for each equation"),
            (_steps_text(result="steps[::-1]"), "in the order of the equations"),
+           (_steps_text().replace("args)), []", "args[:1])), []"), "several arguments"),
+           (_steps_text(note="+= outs[:1] #"), "an equation several results"),
            (_steps_text(result="tuple(steps)"), "a list of 2 results")],
     hints=["begin from `eval_jaxpr`, which forgets the results on its way"])
 
@@ -175,6 +184,16 @@ exercise("kept_names", chapter=CHAPTER, grade=grade_kept_names, solution='{"sin"
 # -- swapped ---------------------------------------------------------------------------------------
 
 def grade_swapped(swapped: Callable) -> None:
+    primitives = [x for x in vars(_library()).values() if isinstance(x, _library().Primitive)]
+    before = [dict(vars(primitive)) for primitive in primitives]
+    try:
+        _grade_swapped(swapped)
+    finally:  # an answer may have changed the primitives themselves
+        for primitive, fields in zip(primitives, before, strict=True):
+            vars(primitive).update(fields)
+
+
+def _grade_swapped(swapped: Callable) -> None:
     mini = _library()
     cosine = mini.Primitive("cosine", impl=lambda x: [np.cos(x)])
     for f, g, text in (
@@ -219,6 +238,11 @@ def grade_swapped(swapped: Callable) -> None:
     new = swapped(mini.make_jaxpr(lambda x: mini.exp(x) - x)(1.0), "sub", over)
     agree('swapped(program of exp(x) - x, "sub", over) at 2.0', mini.eval_jaxpr(new, 2.0)[0],
           np.exp(2.0) / 2.0, "the inputs of an equation stay in their order")
+    inputs = 'swapped(program of sin(x) - y, "sin", cosine) at x = 1 and y = 2'
+    program = mini.make_jaxpr(lambda x, y: mini.sin(x) - y)(1.0, 2.0)
+    with wanting(inputs, np.cos(1.0) - 2.0, "the new program has all inputs of the old one"):
+        result = mini.eval_jaxpr(swapped(program, "sin", cosine), 1.0, 2.0)[0]
+    agree(inputs, result, np.cos(1.0) - 2.0)
     sinh = mini.Primitive("sinh", impl=lambda x: [np.sinh(x)])
     program = mini.make_jaxpr(lambda x: sinh(mini.sin(x)))(1.0)
     names = [eqn.primitive.name for eqn in swapped(program, "sin", cosine).eqns]
@@ -253,6 +277,8 @@ exercise(
            (_swapped_text(result="eqns"), "a program is expected"),
            (_swapped_text(result="mini.Jaxpr(jaxpr.invars, jaxpr.outvars[:1], eqns)"),
             "the number of outputs"),
+           (_swapped_text(result="mini.Jaxpr(jaxpr.invars[:1], jaxpr.outvars, eqns)"),
+            "all inputs"),
            (_swapped_text("eqn._replace(primitive=new) if old in eqn.primitive.name else eqn"),
             "and no others"),
            (_swapped_text("eqn._replace(primitive=new, params={}) if eqn.primitive.name == old "

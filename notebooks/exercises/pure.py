@@ -11,9 +11,10 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, instead_of, near, numbers, shown
+from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers, shown,
+                                     wanting)
 
-from .ways import of_dtype
+from .ways import equations, of_dtype
 
 CHAPTER = "12_pure_functions"
 
@@ -115,7 +116,7 @@ def grade_alternating(alternating: Callable) -> None:
               (near(result, -np.sum(signs * v)), "the first term is added, the second subtracted"),
               "add the elements at even places, and subtract those at odd ones")
     _stays_pure(alternating, jnp.arange(5.0))
-    few, many = (len(jax.make_jaxpr(alternating)(jnp.ones(n)).eqns) for n in (6, 30))
+    few, many = (len([*equations(jax.make_jaxpr(alternating)(jnp.ones(n)))]) for n in (6, 30))
     expect(many <= few, f"right, but of 6 numbers the program has {few} equations, and of 30 "
            f"it has {many}: Python's loop is written out, so use `lax.fori_loop`, or no loop")
 
@@ -143,6 +144,8 @@ def alternating(v):
         ("def alternating(v):\n"
          "    return sum(s * x for s, x in zip(itertools.cycle([1.0, -1.0]), v))",
          "is written out"),
+        ("@jax.jit\ndef alternating(v):\n"
+         "    return sum((-1) ** k * v[k] for k in range(len(v)))", "is written out"),
     ],
     afterthought="jnp.sum(signs * v) needs no loop at all",
     hints=["an array of signs, made before the loop, has no state",
@@ -288,6 +291,8 @@ def grade_times_traced(times_traced: Callable) -> None:
                "has a type for each leaf; pass each argument on as it is"),
               "have the Python of the function note that it runs", tolerance=0)
         before += len(set(kinds))
+        expect(len(values) == len(inputs), f"the list of arguments [{', '.join(inputs)}] has "
+               f"{len(values)} after the call: take none out")
         expect(bool(ran) == bool(inputs), f"for the arguments [{', '.join(inputs)}] the number is "
                f"{len(set(kinds))}, and yours, too; but `f` itself never ran, and it is `f` that "
                "is asked about")
@@ -314,6 +319,10 @@ def times_traced(f, arguments):
         ("def times_traced(f, arguments):\n    traces = []\n    def noting(x):\n"
          "        traces.append(1)\n        return jit(f)(x)\n    for x in arguments:\n"
          "        noting(x)\n    return len(traces)", "finds its program ready"),
+        ("def times_traced(f, arguments):\n    traces = []\n    def noting(x):\n"
+         "        traces.append(1)\n        return f(x)\n    compiled = jit(noting)\n"
+         "    while arguments:\n        compiled(arguments.pop(0))\n    return len(traces)",
+         "take none out"),
         ("def times_traced(f, arguments):\n    for x in arguments:\n        jit(f)(x)\n"
          "    return len({jnp.shape(x) for x in arguments})", "more than a shape"),
         ("def times_traced(f, arguments):\n    traces = 0\n    def noting(x):\n"
@@ -382,6 +391,13 @@ def change():
     pass
 """, 3.0, False, "the print is found, too, but in the first call: take what is found after the "
      "change"),
+    ("a function whose result is nan, and no change", """
+import minijax.numpy as jnp
+def f(x):
+    return jnp.log(x)
+def change():
+    pass
+""", -1.0, False, "a nan is found in each call, and is no old value: ask a finding for its `kind`"),
     ("a list that is read by its length", """
 layers = ["a", "b"]
 def f(x):
@@ -447,6 +463,8 @@ exercise(
          "            return True\n    return False", "collect the findings"),
         (_USES_OLD.replace("any(found.kind == \"debug_purity\" for found in findings)", "findings"),
          "True or False"),
+        (_USES_OLD.replace("any(found.kind == \"debug_purity\" for found in findings)",
+                           "len(findings) > 0"), "ask a finding for its `kind`"),
     ],
     afterthought="`f(x)` before and after would not do: numbers can agree by chance",
     hints=["two calls, with the change between them, both with the switch on",
@@ -488,16 +506,19 @@ exercise(
 def grade_activations(activations: Callable) -> None:
     random = np.random.default_rng(0)
     for count in (1, 2, 3):
-        weights = [random.normal(size=(2, 2)).round(1).astype(np.float32) for _ in range(count)]
+        weights = [random.normal(size=(k + 3, k + 2)).round(1).astype(np.float32)
+                   for k in range(count)]
         x = random.normal(size=2).round(1).astype(np.float32)
         values = [x]
         for w in weights:
             values.append(np.tanh(w @ values[-1]))
         for f, how in ((activations, ""), (jax.jit(lambda w, x: activations(w, x)), " under jit")):
             inputs = f"x = {shown(x)} and {count} layer{'s' * (count > 1)}{how}"
-            with instead_of(jax.errors.TracerArrayConversionError, "", f"for {inputs} the output "
-                            f"is {shown(values[-1])}, and yours is an error: NumPy knows no "
-                            "tracers; the list may hold them, since it is returned"):
+            with wanting(inputs, values[-1], (
+                    jax.errors.TracerArrayConversionError, "NumPy knows no tracers; the list may "
+                    "hold them, since it is returned"), (
+                    (TypeError, ValueError), "the layers need not be of one size: a list can hold "
+                    "the output of each"), what="the output"):
                 given = [jnp.asarray(w) for w in weights]
                 result, leaked = _with_leaks(f, given, jnp.asarray(x))
             expect(len(given) == count, f"for {inputs} the list of weights has {len(given)} after "
@@ -557,6 +578,9 @@ exercise(
         (_ACTIVATIONS.replace("hidden.append(x)", "hidden.append(np.asarray(x))"),
          "knows no tracers"),
         (_ACTIVATIONS.replace("return x, hidden", "return x"), "return both"),
+        ("def activations(weights, x):\n    step = lambda x, w: (jnp.tanh(w @ x),) * 2\n"
+         "    out, hidden = jax.lax.scan(step, x, jnp.stack(weights))\n"
+         "    return out, [*hidden]", "need not be of one size"),
         (_ACTIVATIONS.replace("return x, hidden", "return x, jnp.stack(hidden)"),
          "need not be of one size"),
         (_ACTIVATIONS.replace("[]", "[x]"), "is not a result"),

@@ -115,6 +115,10 @@ def grade_word_at(word_at: Callable) -> None:
     program = str(jax.make_jaxpr(lambda key: word_at(key, 10**6))(random.key(0)))
     expect("100000" not in program.replace("1000000:", ""), "right, but for place 1000000 your "
            "program has an array of 1000001 words, and 1 is expected: encrypt the one counter")
+    key = random.split(random.key(1))[0]
+    first, second = _pair(key, 0, 5)
+    agree("the first key of random.split(random.key(1)) and place 5", word_at(key, 5),
+          first ^ second, "the first word of a key need not be 0", tolerance=0)
     first, second = _pair(random.key(0), 0, 2**31 + 70000)
     agree("random.key(0) and place 2147553648", word_at(random.key(0), 2**31 + 70000),
           first ^ second, "places go up to 2**32 - 1", tolerance=0)
@@ -136,6 +140,8 @@ exercise(
         (_WORD_AT.format("jnp.uint32(place), jnp.uint32(0)", "first ^ second"),
          "the *second* word of the counter"),
         (_WORD_AT.format(_COUNTER, "first"), "two words come out"),
+        (_WORD_AT.format(_COUNTER, "first ^ second").replace("(k1,", "(jnp.uint32(0),"),
+         "need not be 0"),
         (_WORD_AT.format(_COUNTER, "first + second"), "not the sum"),
         (_WORD_AT.format("jnp.uint32(0), jnp.uint32(place & 0xffff)", "first ^ second"),
          "places go up to"),
@@ -356,6 +362,10 @@ def grade_rows_of(rows_of: Callable) -> None:
     every = np.asarray(rows_of(key, 400, 4))
     expect(every.shape == (400, 4), f"for random.key(8), 400 rows of 4, the shape is (400, 4), and "
            f"yours is {every.shape}: there is no largest number of rows")
+    for count, width in ((2000, 2), (3, 7)):
+        shape = jax.eval_shape(lambda key, n=count, m=width: rows_of(key, n, m), key).shape
+        expect(shape == (count, width), f"for random.key(8), {count} rows of {width}, the shape is "
+               f"{(count, width)}, and yours is {shape}: any number of rows, of any width")
     expect((every < 0).any(), f"for random.key(8) and 400 rows no number is negative, and the "
            f"smallest of yours is {every.min():.3g}\nnormal numbers are expected: half of them are "
            "negative")
@@ -410,6 +420,10 @@ def rows_of(key, count, width):
          "random.fold_in(key, i), (width,)))(jnp.arange(count))", "another distribution"),
         ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: jnp.full(width, "
          "random.normal(random.fold_in(key, i))))(jnp.arange(count))", "are all the same"),
+        ("def rows_of(key, count, width):\n    return random.normal(key, (1000, width))[:count]",
+         "for random.key(8), 2000 rows"),
+        ("def rows_of(key, count, width):\n    return jax.vmap(lambda i: random.normal("
+         "random.fold_in(key, i), (4,)))(jnp.arange(count))", "of any width"),
         ("def rows_of(key, count, width):\n    keys = random.split(key, 300)[:count]\n"
          "    return jax.vmap(lambda key: random.normal(key, (width,)))(keys)",
          "no largest number of rows"),
@@ -676,6 +690,7 @@ def shuffled(key, xs, ys):
 # -- reused ----------------------------------------------------------------------------------------
 
 _PROGRAMS = """
+import numpy as np
 from minijax import lax, numpy as jnp, random
 
 def pair(key):
@@ -707,10 +722,16 @@ def outside(x):
 
 def and_outside(key):
     return pair(key) + outside(jnp.arange(3.0))
+
+def cut(x):
+    return jnp.asarray(x)
+
+def and_cut(key):
+    return pair(key) + cut(np.array([2**40]))
 """
 _WANTED = {"pair": {"pair"}, "careful": set(), "looped": {"looped"},
            "both": {"pair", "looped"}, "half_nan": {"pair"}, "only_nan": set(),
-           "and_outside": {"pair"}}
+           "and_outside": {"pair"}, "and_cut": {"pair"}}
 
 
 def grade_reused(reused: Callable) -> None:
@@ -728,6 +749,8 @@ def grade_reused(reused: Callable) -> None:
                "finding has a `kind`")
         expect("outside" not in result, message + "`outside` reads outside of an array, and uses "
                "no key: a finding has a `kind`")
+        expect("cut" not in result, message + "`cut` loses digits, and uses no key: of all kinds "
+               "of findings one is asked for")
         expect(not result or not result < expected, message + "one was found, and the program went "
                "no further: an error ends it, a list does not")
         expect(result == expected,
@@ -752,6 +775,9 @@ def reused(f, *args):
         ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
          "        f(*args)\n    return {f.function for f in findings if 'nan' not in f.kind}",
          "reads outside of an array"),
+        ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
+         "        f(*args)\n    others = 'debug_nans', 'debug_out_of_bounds'\n"
+         "    return {f.function for f in findings if f.kind not in others}", "loses digits"),
         ("def reused(f, *args):\n    with jax.debug_key_reuse(True):\n        f(*args)\n"
          "    return set()", "collect=True"),
         ("def reused(f, *args):\n    try:\n        with jax.debug_key_reuse(True):\n"

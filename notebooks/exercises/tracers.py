@@ -15,6 +15,8 @@ from minijax.core import Primitive, ShapedArray, Tracer
 from minijax.errors import UnexpectedTracerError
 from minijax.notebook.checks import agree, exercise, expect, instead_of, shown, wanting
 
+from .ways import names_of
+
 CHAPTER = "02_primitives_and_tracers"
 
 
@@ -70,7 +72,9 @@ def grade_product_type(product_type: Callable) -> None:
         matrix, vector = ShapedArray((4, columns), np.float32), ShapedArray((size,), np.float32)
         try:
             result, raised = product_type(matrix, vector), False
-        except TypeError:
+        except TypeError as error:
+            expect("must derive" not in str(error), f"for {matrix} and {vector} yours raises a "
+                   "text, and Python refuses that: make a TypeError of it")
             continue
         except (AssertionError, ValueError) as error:
             result, raised = error, True
@@ -104,6 +108,7 @@ exercise(
         (_product('f"{matrix.dtype}[{matrix.shape[0]}]"'), "a type is a ShapedArray"),
         (_product(unfit="False"), "there is no product"),
         (_product().replace("raise", "return"), "`raise` it"),
+        (_product().replace("raise TypeError", "raise "), "raises a text"),
         ("def product_type(matrix, vector):\n    assert matrix.shape[1] == vector.shape[0]\n"
          "    return ShapedArray(matrix.shape[:1], matrix.dtype)", "a TypeError is expected"),
         (_product().replace("TypeError", "ValueError"), "a TypeError is expected"),
@@ -271,8 +276,10 @@ def grade_tally(tally: Callable) -> None:
     xs = jnp.arange(3.0)
     agree("a sort of two arrays together,", tally(pairs)(xs)[1], len(make_jaxpr(pairs)(xs).eqns),
           "a primitive with two arguments and two results is applied once", what="the count")
-    agree("x + sin(2)", tally(lambda x: x + jnp.sin(2.0))(1.0)[1], 1, "only the sum depends on x; "
-          "the sine does not", what="the count")
+    result, count = tally(lambda x: x + jnp.sin(2.0))(-4.0)
+    agree("x + sin(2)", count, 1, "only the sum depends on x; the sine does not", what="the count")
+    agree("x + sin(2) at -4", result, np.sin(2.0) - 4, "what does not depend on x is computed, too",
+          what="the result")
     agree("a function that gives sin(2), whatever x is,", tally(lambda x: aside)(1.0), (aside, 0),
           what="the answer")
     for n in range(5):
@@ -303,6 +310,7 @@ exercise(
         (_tally(first="self.count += any(isinstance(x, LoudTracer) for x in args)", second=""),
          "where y is a tracer of a `tally`"),
         (_tally(second="self.count += len(outs)"), "is applied once"),
+        (_tally().replace("return outs", "return values"), "is computed, too"),
         (_tally(outs="primitive.bind_list(*values, **params)"), "calls itself"),
         (_tally().replace("trace.value(core.as_value(out)), trace.count",
                             "core.as_value(out), trace.count"), "still a tracer"),
@@ -323,11 +331,11 @@ def grade_peak(peak: Callable) -> None:
             "value"))
     xs = np.array([-2.0, 1.0], np.float32)
     ys, inputs = np.sin(xs) * xs, f"vmap(peak)({shown(xs)})"
-    expected, before = (ys * ys, np.maximum(ys, xs)), peak.__globals__.get("largest")
+    expected, before = (ys * ys, np.maximum(ys, xs)), names_of(peak).get("largest")
     with instead_of(TypeError, "", f"for {inputs} the answer is {shown(expected)}, and yours is an "
                     "error: right for a number, but under vmap a comparison must be one of jnp's"):
         results = vmap(peak)(xs)
-    kept = peak.__globals__.get("largest")
+    kept = names_of(peak).get("largest")
     expect(kept is before, f"after {inputs} the global `largest` should be {before!r}, and is a "
            f"{type(kept).__name__}: it still catches a tracer; write nothing there")
     agree(inputs, results, expected)
@@ -462,12 +470,20 @@ def grade_spoken(spoken: Callable) -> None:
 
     def aside(x: Any) -> Any:
         return mini.add(mini.cos(3.0), x)
+    scaled = mini.Primitive("scaled", impl=lambda x, by: [by * x])
+    both = mini.Primitive("both", impl=lambda x: [np.sin(x), np.cos(x)])
     for f, text, expected in ((wave, "my_wave", ["sin", "mul"]),
                             (aside, "x -> add(cos(3.0), x)", ["add"]),
                             (lambda x: mini.sin(mini.sin(x)), "x -> sin(sin(x))", ["sin", "sin"]),
                             (lambda x: mini.sin(mini.cos(x)), "x -> sin(cos(x))", ["cos", "sin"]),
+                            (lambda x: scaled(x, by=2.0), "x -> scaled(x, by=2.0)", ["scaled"]),
+                            (lambda x: mini.add(*both.bind(x)), "x -> add(*both(x))",
+                             ["both", "add"]),
                             (lambda x: x, "x -> x", [])):
-        with instead_of(TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
+        with instead_of(TypeError, "missing", f"for {text} the list is {expected}, and yours is an "
+                        "error: an operation has parameters, which `bind` takes, too, and it may "
+                        "have several results"), instead_of(
+                        TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
                         "error: NumPy was given one of your tracers. Take the values out before "
                         "you run the operation in the parent"):
             result = spoken(f)(1.0)
@@ -563,6 +579,8 @@ exercise(
                                        "    def named").replace("        trace = trace\n", ""),
          "a trace for each call"),
         (_names(run="primitive.bind(*args, **params)"), "Take the values"),
+        (_names(run="primitive.bind(*map(self.value, args))"), "has parameters"),
+        (_names(outs="[Tracer(self, value=outs[0])]"), "several results"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
         (_names(note="self.names = sorted([*self.names, primitive.name], reverse=True)"),
          "in the order in which"),

@@ -6,6 +6,7 @@ import copy
 import random
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,15 +21,25 @@ from .ways import of_dtype
 CHAPTER = "05_trees"
 
 
+@jax.tree_util.register_dataclass
+@dataclass
+class Ends:
+    """A node that is no dict, list or tuple."""
+
+    low: Any
+    high: Any
+
+
 def _nests(leaf: Callable[[random.Random], Any], count: int = 8) -> list[Any]:
-    """Nested dicts, lists and tuples, with these leaves."""
+    """Nested dicts, lists, tuples and nodes of a class, with these leaves."""
     chance = random.Random(0)
 
     def nest(depth: int) -> Any:
         if depth == 0 or chance.random() < 0.3:
             return leaf(chance)
         children = [nest(depth - 1) for _ in range(chance.randrange(1, 4))]
-        kinds: list[Callable] = [list, tuple, lambda x: dict(zip("abc", x, strict=False))]
+        kinds: list[Callable] = [list, tuple, lambda x: dict(zip("abc", x, strict=False)),
+                                 lambda x: Ends(x[0], x[-1])]
         return chance.choice(kinds)(children)
     return [nest(3) for _ in range(count)]
 
@@ -72,6 +83,8 @@ def grade_how_many(how_many: Callable) -> None:
               (any(jnp.size(x) == 0 for x in leaves), "an array may be empty: no number is in it"),
               (near(result, len(leaves)) and near(how_many([jnp.ones(7)]), 1), "that is the number "
                "of leaves; how many numbers are in each?"),
+              ("Ends(" in inputs, "a node of a class has leaves, too: `jax.tree.leaves` finds "
+               "those of any tree"),
               (isinstance(tree, tuple), "a Python number is a leaf as well, and one number"),
               (near(result, sum(jnp.sum(jnp.asarray(x)) for x in leaves)), "that is the sum of the "
                "numbers themselves"))
@@ -87,6 +100,9 @@ def how_many(tree):
         ("def how_many(tree):\n    return sum(1 if isinstance(x, (int, float)) else x.size\n"
          "               for x in jax.tree.leaves(tree))", "a Python number is a leaf"),
         ("def how_many(tree):\n    return len(jax.tree.leaves(tree))", "number of leaves"),
+        ("def how_many(tree):\n    if isinstance(tree, dict):\n        tree = [*tree.values()]\n"
+         "    if isinstance(tree, (list, tuple)):\n        return sum(map(how_many, tree))\n"
+         "    return 0 if tree is None else jnp.size(tree)", "a node of a class"),
         ("def how_many(tree):\n    return sum(getattr(leaf, 'size', 0) for leaf in "
          "jax.tree.leaves(tree))", "a leaf as well, and one number"),
         ("def how_many(tree):\n    return sum(leaf.size for leaf in jax.tree.leaves(tree))",
@@ -120,6 +136,8 @@ def grade_stacked(stacked: Callable) -> None:
                    "a new one?")
             expect("unpack" not in str(error), f"{answer_text}; {trouble(error)}\nthere may be any "
                    "number of trees: a star takes all items of a list")
+            expect(form is forms[0], f"{answer_text}; {trouble(error)}\nright for dicts and "
+                   "tuples, but there are other nodes: `tree_map` goes through all of them")
             raise Hint(f"{answer_text}; {trouble(error)}\n`tree_map(f, trees)` takes the list for "
                        "one tree, and gives f one array at a time: how does f get the arrays that "
                        "belong together?") from error
@@ -153,6 +171,11 @@ def stacked(trees):
         ("def stacked(trees):\n    size = lambda x: float(jnp.sum(x))\n"
          "    return jax.tree.map(lambda *xs: jnp.stack(sorted(xs, key=size)), *trees)",
          "in their order"),
+        ("def stacked(trees):\n    one = trees[0]\n    if isinstance(one, dict):\n"
+         "        return {k: stacked([t[k] for t in trees]) for k in one}\n"
+         "    if isinstance(one, (list, tuple)):\n"
+         "        return type(one)(map(stacked, map(list, zip(*trees))))\n"
+         "    return jnp.stack(trees)", "there are other nodes"),
         ("def stacked(trees):\n    first = trees.pop(0)\n"
          "    return jax.tree.map(lambda *xs: jnp.stack(xs), first, *trees)", "so take none out"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
@@ -391,6 +414,9 @@ def grade_velocity(velocity: Any) -> None:
         (True, "in which order do the children come?"), what="the nest")
     expect(isinstance(back[0], velocity), f"for {inputs} a Velocity is expected, and yours is a "
            f"{type(back[0]).__name__}: what makes it?")
+    expect(mini.tree_flatten(velocity(1.0, 2.0))[1] == mini.tree_flatten(velocity(3.0, 4.0))[1],
+           "the trees of Velocity(1.0, 2.0) and Velocity(3.0, 4.0) differ in their numbers only, "
+           "so they should be equal, and yours are not: the data is what remains without leaves")
 
 
 _VELOCITY = """
@@ -409,6 +435,8 @@ exercise(
     wrong=[
         (_VELOCITY.format(entry=""), "still a leaf"),
         (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "what makes it"),
+        (_VELOCITY.format(entry="registry[Velocity] = lambda v: (v, v), "
+                          "lambda _, children: Velocity(*children)"), "remains without leaves"),
         (_VELOCITY.format(entry="registry[Velocity] = (lambda v: (v, None), Velocity)"),
          "pass on the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
@@ -538,6 +566,8 @@ def grade_nesting(nesting: Callable) -> None:
               (tree == 1.0 and got == 1, "a leaf alone has no container around it"),
               (got == treedef.num_nodes, "that is the number of nodes and leaves"),
               (got == expected + 1, "one too many: a leaf has no container around it"),
+              ("Ends(" in repr(tree) and got < expected, "a node of a class is a container, too: "
+               "ask the treedef, which knows all of them"),
               (got == expected - 1, "one too few: each container counts, tuples and the "
                "outermost as well; and which leaf is the deepest?"),
               what="the depth")
@@ -562,6 +592,11 @@ def nesting(tree):
         ("def nesting(tree):\n    if isinstance(tree, dict):\n        tree = list(tree.values())\n"
          "    if not isinstance(tree, (list, tuple)):\n        return 0\n"
          "    return 1 + max(map(nesting, tree), default=0)", "an empty list"),
+        ("def nesting(tree):\n    def below(tree):\n        if isinstance(tree, dict):\n"
+         "            tree = [*tree.values()]\n        if not isinstance(tree, (list, tuple)):\n"
+         "            return -9 if tree is None else 0\n"
+         "        return 1 + max(map(below, tree), default=-9)\n    return max(below(tree), 0)",
+         "a node of a class"),
         ("def nesting(tree):\n    if type(tree) is dict:\n        tree = list(tree.values())\n"
          "    if not isinstance(tree, (list, tuple)):\n        return 0\n"
          "    return 1 + max(map(nesting, tree), default=-1)", "knows all containers"),

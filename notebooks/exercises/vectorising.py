@@ -9,9 +9,10 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
+from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, shown,
+                                     wanting)
 
-from .ways import of_dtype
+from .ways import equations, of_dtype
 
 CHAPTER = "04_vectorising"
 
@@ -63,8 +64,9 @@ def grade_slowly(slowly: Callable) -> None:
           "the results of f may be arrays, too: stack them along a new axis")
     looped = slowly(lambda x: 2.0 * x, (0,))
     looped(rows)
+    slowly(lambda x: 3.0 * x, (0,))
     agree(f"f(x) = 2 x and the rows {shown(-rows)}, after a call with others,", looped(-rows),
-          -2.0 * rows, "each call calls f anew")
+          -2.0 * rows, "each call calls f anew, and each f has a loop of its own")
     counted = slowly(lambda x: x[0] + 1, (0,))(
         np.arange(6, dtype=np.int32).reshape(3, 2))
     of_dtype("f(x) = x[0] + 1 and rows of int32", counted, np.int32, "stack what f gives")
@@ -189,7 +191,7 @@ exercise(
 def grade_all_pairs(all_pairs: Callable) -> None:
     random = np.random.default_rng(1)
     for n, m in ((3, 2), (2, 4), (1, 3), (3, 3)):
-        xs, ys = (jnp.array(random.integers(0, 9, size).astype(np.float32)) for size in (n, m))
+        xs, ys = (jnp.array(random.integers(-9, 10, size).astype(np.float32)) for size in (n, m))
         expected: np.ndarray = np.asarray(xs)[:, None] - 2 * np.asarray(ys)
         inputs = f"x - 2 y, xs = {shown(xs)} and ys = {shown(ys)}"
         with instead_of(ValueError, "inconsistent sizes", f"for {inputs} a table of {n} rows and "
@@ -222,8 +224,9 @@ def grade_all_pairs(all_pairs: Callable) -> None:
     all_pairs(jnp.subtract)
     agree("x + y, if another function got its table in between,", table(xs, ys), xs[:, None] + ys,
           "each function has a table of its own")
-    expect(len(program.eqns) < 40, "the tables are right; but for 12 x and 10 y your program has "
-           f"{len(program.eqns)} equations, since f is called for each pair. Use `vmap` twice")
+    count = len([*equations(program)])
+    expect(count < 40, "the tables are right; but for 12 x and 10 y your program has "
+           f"{count} equations, since f is called for each pair. Use `vmap` twice")
 
 
 exercise(
@@ -243,6 +246,8 @@ def all_pairs(f):
            ("def all_pairs(f):\n    return jax.vmap(f)", "both lists at once"),
            ("def all_pairs(f):\n    return lambda xs, ys: jnp.stack("
             "[jnp.stack([f(x, y) for y in ys]) for x in xs])", "Use `vmap` twice"),
+           ("def all_pairs(f):\n    return jax.jit(lambda xs, ys: jnp.stack("
+            "[jnp.stack([f(x, y) for y in ys]) for x in xs]))", "Use `vmap` twice"),
            ("def all_pairs(f):\n    return lambda xs, ys: f(xs[:, None], ys)", "may be vectors"),
            ("def all_pairs(f):\n    return lambda xs, ys: jax.vmap(jax.vmap(f, (0, None)), "
             "(None, 0))(xs, ys).T", "f may give a vector"),
@@ -258,7 +263,7 @@ def all_pairs(f):
 def grade_diagonal_sums(diagonal_sums: Callable) -> None:
     random = np.random.default_rng(2)
     for batch, n in ((2, 2), (3, 2), (2, 3), (1, 4), (4, 1)):
-        xs = random.integers(0, 9, (batch, n, n)).astype(np.float32)
+        xs = random.integers(-9, 10, (batch, n, n)).astype(np.float32)
         inputs = f"{batch} matrices, {shown(xs)},"
         with instead_of(TypeError, "shapes", f"for {inputs} yours multiplies shapes that do not "
                         "fit: the matrices may be of any size; how large is this one?"):
@@ -282,6 +287,8 @@ def diagonal_sums(xs):
            ("def diagonal_sums(xs):\n    return jax.vmap(jnp.sum)(xs)", "all elements"),
            ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(x[::-1] * "
             "jnp.eye(len(x))))(xs)", "index twice"),
+           ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(jnp.max(x * "
+            "jnp.eye(len(x)), axis=0)))(xs)", "index twice"),
            ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(x * jnp.eye(2)))(xs)",
             "of any size")])
 
@@ -498,6 +505,11 @@ def grade_hypot_p(hypot_p: Any) -> None:
                     "tracers of the outer one, which NumPy does not take: bind `hypot_p`"):
         result = mini.vmap(mini.vmap(lambda x, y: hypot_p(x, y)))(x, y)
     agree("vmap of vmap", result, np.hypot(x, y))
+    rows, row = np.array([[3.0, 5.0], [6.0, 8.0], [9.0, 7.0]]), np.array([4.0, 12.0])
+    inputs = f"the rows {shown(rows)}, and {shown(row)} for all of them,"
+    with wanting(inputs, np.hypot(rows, row), "there are 3 examples: `axis.size` says how many"):
+        result = mini.vmap(lambda x, y: hypot_p(x, y), in_axes=(0, None))(rows, row)
+    agree(inputs, result, np.hypot(rows, row))
     agree("two numbers of 3e200", hypot_p(3e200, 3e200) / 1e200, np.hypot(3.0, 3.0), "the squares "
           "of large numbers have no room: let `np.hypot` compute it", what="the answer, in 1e200,")
 
@@ -526,6 +538,7 @@ exercise(
             "hypot_p = Primitive(\"hypot\", impl=lambda x, y: [np.sqrt(x * x + y * y)], "
             "batch=hypot_batch)", "let `np.hypot` compute it"),
            (_hypot(condition="False"), "no axis moves"),
+           (_hypot().replace("axis.size", "2"), "says how many"),
            (_hypot().replace("hypot_p(*", "np.hypot(*"), "tracers of the outer one"),
            (_hypot(condition="True"), "at different places"),
            (_hypot(condition="dims[0] == dims[1] or None in dims"), "has no axis"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import signal
 import threading
 import unittest.mock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax.core.jaxpr import subjaxprs
 from minijax.notebook.checks import Hint, expect, shown
 
 
@@ -28,6 +30,21 @@ def without(module: Any, *names: str, why: str) -> Iterator[None]:
         for name in names:
             stack.enter_context(unittest.mock.patch.object(module, name, refusing(name)))
         yield
+
+
+def equations(program: Any) -> Iterator[Any]:
+    """The equations of a program, and those of its `jit`s in their place."""
+    for eqn in program.eqns:
+        if eqn.primitive.name == "jit":
+            for inner in subjaxprs(eqn.params):
+                yield from equations(inner)
+        else:
+            yield eqn
+
+
+def names_of(answer: Callable) -> dict[str, Any]:
+    """The global names that an answer sees, compiled or not."""
+    return inspect.unwrap(answer).__globals__
 
 
 def of_dtype(given: str, found: Any, dtype: Any, hint: str) -> None:
