@@ -253,7 +253,7 @@ def _cost(statement: Statement) -> float:
         case Let(target, op, _) if op in FORMULAS:
             return cost_of(function(op, target.dtype).body)
         case Let(target, "min" | "max", _) if target.dtype.kind == "f":
-            return 5.0  # a nan on either side is the result
+            return 3.0  # a nan on either side is the result
         case Let(_, op, _):
             return _COST.get(op, 1.0)
         case Load():
