@@ -30,7 +30,7 @@ from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .outlining import Outlined
 from .routines import ALONE, LENGTHS, is_library_call
 from .scalars import OPS, kind_of
-from .vectorization import Vectorized, have_own_elements, lanes_in, pays
+from .vectorization import Vectorized, have_own_elements, lanes_in, may_repeat, pays
 from .vectors import Function, calls, function
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
@@ -338,10 +338,16 @@ class FunctionText:
         return lanes
 
     def loop_in_vectors(self, loop: For, start: Operand, stop: Operand, lanes: int) -> None:
-        """A loop over whole vectors, and one over the rest."""
+        """A loop over whole vectors, of which the last two overlap if iterations may repeat; else
+        one over the rest, too.
+        """
         if loop.trip_count == lanes:
             self.alias(loop.index, start)
             return self.print_vectorized(Vectorized(loop, lanes))
+        if isinstance(stop, Constant) and (loop.trip_count or 0) % lanes and may_repeat(loop):
+            k, last = Scalar("", INT64), Constant(stop.value - lanes, INT64)
+            body = Let(loop.index, "min", (k, last)), Vectorized(loop, lanes)
+            return self.loop(replace(loop, index=k, body=body), start, stop, lanes)
         rest = self.whole_vectors(start, stop, lanes)
         self.loop(replace(loop, body=(Vectorized(loop, lanes),)), start, rest, lanes)
         if (loop.trip_count or 1) % lanes:

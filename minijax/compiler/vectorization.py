@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from .interleaving import groups_in
 from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Read, Statement, Store,
-                    Variable, cached_on_node, walk)
+                    Variable, accesses, cached_on_node, walk)
 from .probe import cost_of
 from .steps import Steps
 
@@ -89,6 +89,12 @@ def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> fl
             case If(_, then, orelse):
                 total += gathers((*then, *orelse), steps, masked=True)
     return total
+
+
+def may_repeat(loop: For) -> bool:
+    """Whether an iteration may run twice: it loads nothing that the loop stores."""
+    return loop.vectorize == "parallel" and set(accesses(walk(loop.body), Load)).isdisjoint(
+        accesses(walk(loop.body), Store))
 
 
 def have_own_elements(loop: For) -> bool:

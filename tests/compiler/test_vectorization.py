@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minijax import config, jit, lax, numpy as jnp, tree
-from minijax.compiler import cpu, llvm
+from minijax.compiler import cpu, function_text, llvm
 from minijax.compiler.builder import Builder
 from minijax.compiler.loops import For, Buffer, walk
 from minijax.compiler.lowered import Lowered
@@ -35,6 +35,10 @@ PROGRAMS = {
     "windows": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 1), "VALID"),
     "short sums inside": lambda x: x.reshape(5, 8, 125).sum(1),
     "the largest": lambda x: (x.max(), x.min(1), jnp.argmax(x, 1)),
+    "rows that end within a vector": lambda x: jnp.exp(x[:, :28]) * 2 + x[:, 3:31].cumsum(0),
+    "a short row": lambda x: jnp.tanh(x[:, :7]) + lax.rev(x[:, :7], (1,)),
+    "rows that are added to in place": lambda x: lax.fori_loop(
+        0, 3, lambda i, y: y.at[i, :77].mul(2.).at[:, 100:129].add(y[:, 200:229]), x),
     "the largest of rows of eight": lambda x: x.reshape(-1, 8).max(1),
     "sums of integers": lambda x: jnp.sum((x * 9).astype(jnp.int32), 1),
     "a product": lambda x: x[:, :500] @ x[:, 500:].T,
@@ -83,6 +87,14 @@ def test_elements_in_the_wrong_order_are_found(monkeypatch):
     right, f = compiled(PROGRAMS["backwards"], None, X), PROGRAMS["backwards"]
     usual = Steps.at
     monkeypatch.setattr(Steps, "at", lambda *args: None if (k := usual(*args)) is None else abs(k))
+    with config.disable_most_optimizations(True):
+        assert compiled(f, None, X) != right
+
+
+def test_what_is_updated_in_place_would_be_updated_twice_where_vectors_overlap(monkeypatch):
+    f = PROGRAMS["rows that are added to in place"]
+    right = compiled(f, None, X)
+    monkeypatch.setattr(function_text, "may_repeat", lambda loop: True)
     with config.disable_most_optimizations(True):
         assert compiled(f, None, X) != right
 

@@ -186,7 +186,7 @@ def _row(b: Any, n: int, dtype: Any, load: Callable, store: Callable) -> None:
     """Transform a row, from ``load(i, 0)`` to ``store(i, 0, z)``."""
     @contextlib.contextmanager
     def iterations(count: int) -> Iterator:
-        with _in_vectors(b, count, dtype) as i:
+        with b.loop(count, vectorize="parallel") as i:
             yield i, 0
     _stockham(b, n, 1, dtype, load, store, iterations)
 
@@ -202,11 +202,11 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
     """
     few_registers = width > 1 and not b.on_gpu and cpu.vector_registers()[0] < 32
     steps = radices(n, 4 if few_registers else 8) or [1]
-    halves = scratch(b, (2, n * width), dtype) if len(steps) > 1 else []
+    halves = [scratch(b, (n * width,), dtype) for _ in steps[1:3]]
     stride, left, contiguous = 1, n, False
 
-    def place(k: int, i: Any, j: Any) -> tuple:
-        return k % 2, b.add(b.mul(i, width), j)
+    def place(i: Any, j: Any) -> tuple:
+        return (b.add(b.mul(i, width), j),)
 
     for k, r in enumerate(steps):
         left //= r
@@ -217,17 +217,17 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
                 iteration = (0, i, j) if left > 1 else (i, 0, j)
             elif contiguous:
                 p = loops.enter_context(b.loop(left, vectorize="parallel"))
-                iteration = loops.enter_context(_in_vectors(b, stride, dtype)), p, 0
+                iteration = loops.enter_context(b.loop(stride, vectorize="parallel")), p, 0
             else:
                 s = loops.enter_context(b.loop(stride, vectorize="parallel"))
-                column = loops.enter_context(_in_vectors(b, left * width, dtype))
+                column = loops.enter_context(b.loop(left * width, vectorize="parallel"))
                 iteration = (s, column, 0) if width == 1 else (s, 0, column)
             powers = np.outer(np.arange(r), np.arange(stride))
             table = b.constant(roots(r * stride, powers, dtype))
             _butterflies(
                 b, (r, stride, left), iteration, (contiguous, contiguous_after), table,
-                load if k == 0 else lambda i, j, k=k: read(halves, place(k - 1, i, j)),
-                store if left == 1 else lambda i, j, z, k=k: write(halves, place(k, i, j), z))
+                load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
+                store if left == 1 else lambda i, j, z, k=k: write(halves[k % 2], place(i, j), z))
         stride, contiguous = stride * r, contiguous_after
 
 
@@ -235,21 +235,6 @@ def _is_contiguous(stride: int, r: int) -> bool:
     """Whether transforms are contiguous after a step: they fill a vector, or are easily shuffled.
     """
     return stride * r >= 8 or stride * r in (2, 4)
-
-
-@contextlib.contextmanager
-def _in_vectors(b: Any, n: int, dtype: Any) -> Iterator:
-    """A loop in whole vectors, the last two of which overlap: iterations may repeat."""
-    most = cpu.vector_registers()[1] // dtype.itemsize
-    lanes = next((lanes for lanes in (most, most // 2) if lanes < n), 0)
-    if b.on_gpu or not lanes or n % lanes == 0:
-        with b.loop(n, vectorize="parallel") as i:
-            yield i
-        return
-    with b.loop(-(-n // lanes)) as i:  # not parallel: iterations overlap
-        first = b.operation("min", (b.mul(i, lanes), b.index(n - lanes)))
-        with b.loop(lanes, vectorize="parallel") as j:
-            yield b.add(first, j)
 
 
 def _butterflies(b: Any, sizes: tuple[int, ...], iteration: tuple, contiguous: tuple[bool, bool],
