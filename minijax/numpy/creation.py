@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import sharding_like
 from minijax.numpy import interchange
@@ -177,17 +177,26 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
     if dtype is None:
         dtype = dtypes.lattice_result_type(*leaves)[0] if leaves else dtypes.default_float_dtype()
     if not isinstance(dtype, np.dtype) or any(isinstance(leaf, Tracer) for leaf in leaves):
-        parts = [convert(_array(item, dtype), dtype) for item in items]
-        return lax.concatenate([lax.expand_dims(x, (0,)) for x in parts], 0)
+        return _stacked(items, dtype)
     if any(isinstance(leaf, Array) for leaf in leaves):
         numbers = (leaf._buffer if isinstance(leaf, Array) else leaf for leaf in leaves)
-        items = tree_map(lambda _: next(numbers), items,
-                         is_leaf=lambda x: not isinstance(x, (list, tuple)))
-    values = np.array(items, dtype=dtype)
+        buffers = tree_map(lambda _: next(numbers), items,
+                           is_leaf=lambda x: not isinstance(x, (list, tuple)))
+        try:
+            values = np.array(buffers, dtype=dtype)
+        except ValueError:  # of shapes that differ: lax says which
+            return _stacked(items, dtype)
+    else:
+        values = np.array(items, dtype=dtype)
     has_numpy = config.debug_dtype_truncation.value and any(
         isinstance(x, np.generic | np.ndarray) for x in leaves)
     core.base_trace.notify("narrow", np.array(items) if has_numpy else values, dtype)
     return _array_of_numpy(values, dtype)
+
+
+def _stacked(items: Sequence, dtype: Any) -> Any:
+    parts = [convert(_array(item, dtype), dtype) for item in items]
+    return lax.concatenate([lax.expand_dims(x, (0,)) for x in parts], 0)
 
 
 def _leaves(items: Sequence) -> Iterator[Any]:
@@ -352,6 +361,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     values: dict[str, Any] = {
         name: static_value(x, f"It arose in the jnp.arange argument {name!r}")[()]
         for name, x in arguments.items()}
+    refuse(*((np.ndim(x), f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
+             for name, x in values.items()), error=ValueError)
     if dtype is None:
         dtype = dtypes.result_type(*arguments.values())
     if any(np.iscomplexobj(x) for x in values.values()):
