@@ -106,6 +106,14 @@ class DynamicJaxprTrace(Trace):
         return [name for name in reaching if name is not None]
 
 
+def is_staging() -> bool:
+    """Whether a program is recorded, by this trace or one around it."""
+    trace = core.current_trace.get()
+    while trace is not core.base_trace and not isinstance(trace, DynamicJaxprTrace):
+        trace = trace.parent
+    return trace is not core.base_trace
+
+
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
           debug_info: DebugInfo | None = None) -> ClosedJaxpr:
     """The program of a function of flat arguments.

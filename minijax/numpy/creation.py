@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse, tracing
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import sharding_like
 from minijax.numpy import interchange
@@ -159,7 +159,7 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
         value = core.as_value(x)
         if dtypes.python_type(x) is not None:  # of others `as_value` notifies
             core.base_trace.notify("narrow", x, value.dtype)
-        return alias(value)
+        return _constant_of_program(value)
     if dtypes.python_type(x) is None:
         with np.errstate(all="ignore"):
             x = np.asarray(x).astype(dtype)
@@ -169,7 +169,15 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if not dtypes.is_valid_dtype(values.dtype):
         raise TypeError(f"Value {str(x)!r} with dtype {values.dtype} is not a valid JAX array "
                         "type. Only arrays of numeric types are supported by JAX.")
-    return core.array_from_buffer(values, ShapedArray(values.shape, dtype))
+    return _constant_of_program(core.array_from_buffer(values, ShapedArray(values.shape, dtype)))
+
+
+def _constant_of_program(x: Any) -> Any:
+    """A scalar that is made while a program is traced is a literal of it, whatever it came from."""
+    is_number = isinstance(x, ArrayImpl) and not x.ndim and not (
+        dtypes.is_key(x.dtype) or x.dtype == dtypes.float0)
+    return ArrayImpl(x._buffer, x.aval, is_literal=True) if (
+        is_number and tracing.is_staging()) else alias(x)
 
 
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
@@ -256,7 +264,8 @@ def _element(value: Any, dtype: Any, weak_type: bool) -> Any:
 
 def _full(shape: Any, value: Any) -> Array:
     shape = shape_of_argument(shape)
-    return alias(value) if value.shape == shape else broadcast_to_shape(value, shape)
+    return _constant_of_program(value) if value.shape == shape else broadcast_to_shape(
+        value, shape)
 
 
 def _constant(shape: Any, number: int, dtype: Any) -> Array:
