@@ -305,8 +305,8 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     """
     subscripts, operands = _as_subscripts(subscripts, operands)
     arrays = as_arrays("einsum", *operands)
-    dtype, weak_type = _result_type(preferred_element_type, *arrays)
     terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
+    dtype, weak_type = _result_type(preferred_element_type, *arrays)
     sizes = _sizes(terms, [x.shape for x in arrays])
     remaining = []
     for x, term in zip(arrays, terms, strict=True):
