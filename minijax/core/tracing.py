@@ -108,10 +108,10 @@ class DynamicJaxprTrace(Trace):
 
 def is_staging() -> bool:
     """Whether a program is recorded, by this trace or one around it."""
-    trace = core.current_trace.get()
-    while trace is not core.base_trace and not isinstance(trace, DynamicJaxprTrace):
+    trace: Trace | None = core.current_trace.get()
+    while trace is not None and not isinstance(trace, DynamicJaxprTrace):
         trace = trace.parent
-    return trace is not core.base_trace
+    return trace is not None
 
 
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],

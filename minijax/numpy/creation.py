@@ -370,7 +370,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     values: dict[str, Any] = {
         name: static_value(x, f"It arose in the jnp.arange argument {name!r}")[()]
         for name, x in arguments.items()}
-    refuse(*((np.ndim(x), f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
+    refuse(*((np.ndim(x) > 0, f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
              for name, x in values.items()), error=ValueError)
     if dtype is None:
         dtype = dtypes.result_type(*arguments.values())
