@@ -185,7 +185,7 @@ def test_the_core_does_not_know_that_there_are_checks():
 
 # Functions may store under a key of these: registries of users' classes, and Python's own.
 REGISTRIES = {"api.registered", "core.stand_ins", "devices.processors", "errors.internal_files",
-              "linecache.cache", "sys.modules", "sys.argv", "sys.excepthook"}
+              "linecache.cache", "sys.modules", "sys.argv", "sys.path", "sys.excepthook"}
 
 
 def switches(path):

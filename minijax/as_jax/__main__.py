@@ -3,6 +3,7 @@
 `python -m minijax.as_jax -m module …` runs a module, as Python itself does.
 """
 
+import os
 import runpy
 import sys
 
@@ -14,7 +15,9 @@ def main() -> None:
             sys.argv = [module, *rest]
             runpy.run_module(module, run_name="__main__", alter_sys=True)
         case [script, *_] if not script.startswith("-"):
-            sys.argv = sys.argv[1:]
+            sys.argv, script = sys.argv[1:], os.path.abspath(script)
+            if not sys.flags.safe_path:  # as Python, which looks for modules beside the script
+                sys.path[0] = os.path.dirname(script)
             runpy.run_path(script, run_name="__main__")
         case _:
             raise SystemExit("usage: python -m minijax.as_jax (script.py | -m module) [arguments]")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 TABLE = """
 jax as_jax.internals | __version__=version __version_info__=version_info | Equinox, Flax, Optax
-jax.version as_jax.internals | __version_info__=version_info | Flax, Orbax
+jax.version as_jax.internals | __version__=version __version_info__=version_info | Flax, Orbax
 jax.core extend.core | get_opaque_trace_state | Flax
 jax.core util.source_info | DebugInfo | distrax
 jax.core extend.core | DropVar find_top_trace | Haiku

@@ -280,14 +280,14 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
     shape, ones = first.shape, (1,) * first.ndim
     values = (window_dimensions, window_strides, base_dilation, window_dilation)
     sizes = {name: as_dims(x or ones) for name, x in zip(_SIZES, values, strict=True)}
-    windowed_reductions.check_windows(len(shape), sizes)
+    windowed_reductions.check_windows(shape, sizes)
     if isinstance(padding, str):
         padding = padtype_to_pads(
             list(map(dilate_dim, shape, sizes["base_dilation"])),
             list(map(dilate_dim, sizes["window_dimensions"], sizes["window_dilation"])),
             sizes["window_strides"], padding)
     pads: Any = tuple(map(as_dims, padding))
-    windowed_reductions.check_windows(len(shape), {"padding": pads})
+    windowed_reductions.check_padding(len(shape), pads)
     pool = _POOLS.get(reduction.primitive_name())
     if pool and first.dtype.kind not in ("b" if pool is reduce_window_sum_p else "bc"):
         return pool.bind(first, padding=pads, **sizes)

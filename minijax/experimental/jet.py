@@ -83,7 +83,8 @@ def _as_derivative(value: Array, term: Any) -> Array:
     if jnp.shape(term) != value.shape:
         raise ValueError(f"a term has shape {jnp.shape(term)}, but its argument has shape "
                          f"{value.shape}; they must be equal.")
-    return jnp.asarray(term).astype(value.dtype)
+    term = jnp.asarray(term)
+    return term if term.dtype == value.dtype else term.astype(value.dtype)  # weak if it was
 
 
 def fact(n: Any) -> Array:

@@ -14,26 +14,34 @@ from minijax.numpy.arguments import ArrayLike, as_array
 from minijax.core import refuse
 
 
-def _check(query: Any, key: Any, value: Any, implementation: str | None) -> None:
-    refuse((implementation == "cudnn", "implementation='cudnn' is a kernel of NVIDIA's, which "
+def _four_axes(x: Any) -> Any:
+    """The array, with axes of size one before its own."""
+    x = jnp.asarray(x)
+    return jnp.expand_dims(x, tuple(range(4 - x.ndim)))
+
+
+def _check(query: Any, key: Any, value: Any, bias: Any, mask: Any, query_lengths: Any,
+           key_lengths: Any, implementation: str | None) -> None:
+    batch, places, heads, features = key.shape
+    for name, x, shape, dtype in (
+            ("value", value, [batch, places, heads, features], key.dtype),
+            ("query", query, [batch, -1, -1, features], key.dtype),
+            ("mask", mask, [-1] * 4, np.dtype(bool)), ("bias", bias, [-1] * 4, None),
+            ("query_seq_lengths", query_lengths, [batch], np.dtype("int32")),
+            ("key_value_seq_lengths", key_lengths, [batch], np.dtype("int32"))):
+        if x is not None:
+            refuse((x.ndim != len(shape), f"{name} ndim should be {len(shape)}, but got {x.ndim}"),
+                   (dtype not in (None, x.dtype),
+                    f"{name} dtype should be {dtype}, but got {x.dtype}"),
+                   (any(n not in (-1, m) for n, m in zip(shape, x.shape, strict=False)),
+                    f"{name} shape should be {shape}: but got {x.shape}"), error=ValueError)
+    refuse((query.shape[2] % heads, "The number of query heads must be a multiple of key/value "
+            f"heads, but got {query.shape[2]} vs {heads}"),
+           (implementation == "cudnn", "implementation='cudnn' is a kernel of NVIDIA's, which "
             "minijax does not call; leave it out: the same is computed from products and a "
             "softmax."),
            (implementation not in (None, "xla"),
-            f"Unsupported implementation option: {implementation}"),
-           (not query.ndim == key.ndim == value.ndim == 4, "query, key and value need axes (batch, "
-            f"place, head, feature), or (place, head, feature); got shapes {query.shape}, "
-            f"{key.shape}, {value.shape}."),
-           *((x.dtype != key.dtype, f"{name} dtype should be {key.dtype}, but got {x.dtype}")
-             for name, x in (("query", query), ("value", value))),
-           (key.shape != value.shape,
-            f"key and value must have the same shape; got {key.shape} and {value.shape}."),
-           error=ValueError)
-    refuse((query.shape[::3] != key.shape[::3],
-            "query and key must have the same batch and feature sizes; got "
-            f"{query.shape} and {key.shape}."),
-           (query.shape[2] % key.shape[2], "The number of query heads must be a multiple of the "
-            f"number of key/value heads; got {query.shape[2]} and {key.shape[2]}."),
-           error=ValueError)
+            f"Unsupported implementation option: {implementation}"), error=ValueError)
 
 
 def _attention_mask(queries: int, keys: int, is_causal: bool, window: Any, query_lengths: Any,
@@ -48,7 +56,7 @@ def _attention_mask(queries: int, keys: int, is_causal: bool, window: Any, query
         mask &= (key >= query - left) & (key <= query + right)
     for index, lengths in ((query, query_lengths), (key, key_lengths)):
         if lengths is not None:
-            mask &= index < jnp.asarray(lengths)[:, None, None, None]
+            mask &= index < lengths[:, None, None, None]
     return mask
 
 
@@ -86,11 +94,12 @@ def dot_product_attention(
       ValueError: for shapes that do not fit.
     """
     query, key, value = (as_array("dot_product_attention", x) for x in (query, key, value))
-    shape, is_unbatched = query.shape, query.ndim == 3
-    if is_unbatched:
-        query, key, value = query[None], key[None], value[None]
-        bias, mask = (None if x is None else jnp.asarray(x)[None] for x in (bias, mask))
-    _check(query, key, value, implementation)
+    shape = query.shape
+    query, key, value = map(_four_axes, (query, key, value))
+    bias, mask = (None if x is None else _four_axes(x) for x in (bias, mask))
+    query_seq_lengths, key_value_seq_lengths = (
+        None if x is None else jnp.asarray(x) for x in (query_seq_lengths, key_value_seq_lengths))
+    _check(query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, implementation)
     group_size = query.shape[2] // key.shape[2]
     if group_size > 1:
         key, value = (jnp.repeat(x, group_size, axis=2) for x in (key, value))
@@ -110,7 +119,7 @@ def dot_product_attention(
     out = jnp.einsum("BNTS,BSNH->BTNH", weights, value)
     sums = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2).astype(key.dtype)
     if query_seq_lengths is not None:
-        is_valid = jnp.arange(query.shape[1]) < jnp.asarray(query_seq_lengths)[:, None]
+        is_valid = jnp.arange(query.shape[1]) < query_seq_lengths[:, None]
         out = jnp.where(is_valid[..., None, None], out, 0)
     out = out.reshape(shape)
-    return (out, sums[0] if is_unbatched else sums) if return_residual else out
+    return (out, sums.reshape(shape[:-1])) if return_residual else out

@@ -120,8 +120,17 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     if a.ndim <= 2 and b.ndim <= 2:
         axes = [a.ndim - 1], [max(b.ndim - 2, 0)]
         return _sum_of_products(a, b, axes, precision, preferred_element_type)
+    stacks = zip(a.shape[-3::-1], b.shape[-3::-1], strict=False)  # from the last axis on
+    refuse((any(m != n and 1 not in (m, n) for m, n in stacks), "Incompatible types for matmul "
+            f"arguments: {a.aval.str_short()} and {b.aval.str_short()}"), error=ValueError)
     return _product_of_stacks(a, "ij"[-a.ndim:], b, "jk"[:b.ndim], precision,
                               preferred_element_type)
+
+
+def _check_core(signature: str, name: str, first: int, second: int) -> None:
+    refuse((first != second, f"inconsistent size for core dimension '{name}': {second} vs {first} "
+            f"on vectorized function with excluded=frozenset() and signature={signature!r}"),
+           error=ValueError)
 
 
 def _product_of_stacks(a: Any, a_axes: str, b: Any, b_axes: str, precision: Any = None,
@@ -157,6 +166,8 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     Array([3, 7], dtype=int32)
     """
     check_axis_index(axis, ndim=np.ndim(x1))
+    refuse((np.shape(x1)[axis] != np.shape(x2)[axis], "axes must match; got shapes "
+            f"{np.shape(x1)} and {np.shape(x2)} with {axis=}"), error=ValueError)
     a, b = (moveaxis(x, axis, -1) for x in (x1, x2))
     check_loop_ranks("(n),(n)->()", (a.shape[:-1], b.shape[:-1]), (a, b))
     return _product_of_stacks(conjugate(a), "j", b, "j", precision, preferred_element_type)
@@ -207,10 +218,10 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
         a_axes, b_axes = range(a.ndim - axes, a.ndim), range(axes)
     else:
         raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of "
-                        f"lists/tuples of ints, got {axes}.")
+                        "lists/tuples of ints.")
     if len(a_axes) != len(b_axes):
         raise TypeError("tensordot requires axes lists to have equal length, "
-                        f"got {list(a_axes)} and {list(b_axes)}.")
+                        f"got {a_axes} and {b_axes}.")
     dims = [[canonical_axis(d, x.ndim) for d in axes] for x, axes in ((a, a_axes), (b, b_axes))]
     return _sum_of_products(a, b, dims, precision, preferred_element_type)
 
@@ -269,6 +280,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([ 5, 12], dtype=int32)
     """
     check_loop_ranks("(n,m),(m)->(n)", (x1.shape[:-2], x2.shape[:-1]), (x1, x2))
+    _check_core("(n,m),(m)->(n)", "m", x1.shape[-1], x2.shape[-1])
     return _product_of_stacks(x1, "ij", x2, "j")
 
 
@@ -279,6 +291,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([3, 2], dtype=int32)
     """
     check_loop_ranks("(n),(n,m)->(m)", (x1.shape[:-1], x2.shape[:-2]), (x1, x2))
+    _check_core("(n),(n,m)->(m)", "n", x1.shape[-1], x2.shape[-2])
     return _product_of_stacks(conjugate(x1), "j", x2, "jk")
 
 
@@ -305,8 +318,8 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     """
     subscripts, operands = _as_subscripts(subscripts, operands)
     arrays = as_arrays("einsum", *operands)
-    dtype, weak_type = _result_type(preferred_element_type, *arrays)
     terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
+    dtype, weak_type = _result_type(preferred_element_type, *arrays)
     sizes = _sizes(terms, [x.shape for x in arrays])
     remaining = []
     for x, term in zip(arrays, terms, strict=True):

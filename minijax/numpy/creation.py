@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse, tracing
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import sharding_like
 from minijax.numpy import interchange
@@ -155,7 +155,7 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
         value = core.as_value(x)
         if dtypes.python_type(x) is not None:  # of others `as_value` notifies
             core.base_trace.notify("narrow", x, value.dtype)
-        return alias(value)
+        return _constant_of_program(value)
     if dtypes.python_type(x) is None:
         with np.errstate(all="ignore"):
             x = np.asarray(x).astype(dtype)
@@ -165,7 +165,15 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if not dtypes.is_valid_dtype(values.dtype):
         raise TypeError(f"Value {str(x)!r} with dtype {values.dtype} is not a valid JAX array "
                         "type. Only arrays of numeric types are supported by JAX.")
-    return core.array_from_buffer(values, ShapedArray(values.shape, dtype))
+    return _constant_of_program(core.array_from_buffer(values, ShapedArray(values.shape, dtype)))
+
+
+def _constant_of_program(x: Any) -> Any:
+    """A scalar that is made while a program is traced is a literal of it, whatever it came from."""
+    is_number = isinstance(x, ArrayImpl) and not x.ndim and not (
+        dtypes.is_key(x.dtype) or x.dtype == dtypes.float0)
+    return ArrayImpl(x._buffer, x.aval, is_literal=True) if (
+        is_number and tracing.is_staging()) else alias(x)
 
 
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
@@ -173,17 +181,26 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
     if dtype is None:
         dtype = dtypes.lattice_result_type(*leaves)[0] if leaves else dtypes.default_float_dtype()
     if not isinstance(dtype, np.dtype) or any(isinstance(leaf, Tracer) for leaf in leaves):
-        parts = [convert(_array(item, dtype), dtype) for item in items]
-        return lax.concatenate([lax.expand_dims(x, (0,)) for x in parts], 0)
+        return _stacked(items, dtype)
     if any(isinstance(leaf, Array) for leaf in leaves):
         numbers = (leaf._buffer if isinstance(leaf, Array) else leaf for leaf in leaves)
-        items = tree_map(lambda _: next(numbers), items,
-                         is_leaf=lambda x: not isinstance(x, (list, tuple)))
-    values = np.array(items, dtype=dtype)
+        buffers = tree_map(lambda _: next(numbers), items,
+                           is_leaf=lambda x: not isinstance(x, (list, tuple)))
+        try:
+            values = np.array(buffers, dtype=dtype)
+        except ValueError:  # of shapes that differ: lax says which
+            return _stacked(items, dtype)
+    else:
+        values = np.array(items, dtype=dtype)
     has_numpy = config.debug_dtype_truncation.value and any(
         isinstance(x, np.generic | np.ndarray) for x in leaves)
     core.base_trace.notify("narrow", np.array(items) if has_numpy else values, dtype)
     return _array_of_numpy(values, dtype)
+
+
+def _stacked(items: Sequence, dtype: Any) -> Any:
+    parts = [convert(_array(item, dtype), dtype) for item in items]
+    return lax.concatenate([lax.expand_dims(x, (0,)) for x in parts], 0)
 
 
 def _leaves(items: Sequence) -> Iterator[Any]:
@@ -243,7 +260,8 @@ def _element(value: Any, dtype: Any, weak_type: bool) -> Any:
 
 def _full(shape: Any, value: Any) -> Array:
     shape = shape_of_argument(shape)
-    return alias(value) if value.shape == shape else broadcast_to_shape(value, shape)
+    return _constant_of_program(value) if value.shape == shape else broadcast_to_shape(
+        value, shape)
 
 
 def _constant(shape: Any, number: int, dtype: Any) -> Array:
@@ -348,6 +366,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     values: dict[str, Any] = {
         name: static_value(x, f"It arose in the jnp.arange argument {name!r}")[()]
         for name, x in arguments.items()}
+    refuse(*((np.ndim(x) > 0, f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
+             for name, x in values.items()), error=ValueError)
     if dtype is None:
         dtype = dtypes.result_type(*arguments.values())
     if any(np.iscomplexobj(x) for x in values.values()):

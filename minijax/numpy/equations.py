@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import contractions, diagonals, factorisations, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
@@ -93,9 +93,10 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Array:
     if axes is not None:
         a = moveaxis(a, axes, range(a.ndim - len(axes), a.ndim))
     shape = a.shape[b.ndim:]
-    if a.shape[:b.ndim] != b.shape or math.prod(shape) != b.size:
-        raise ValueError("After moving axes to end, leading shape of a must match shape of b. "
-                         f"got a.shape={a.shape}, b.shape={b.shape}")
+    refuse((a.shape[:b.ndim] != b.shape, "After moving axes to end, leading shape of a must match "
+            f"shape of b. got a.shape={a.shape}, b.shape={b.shape}"),
+           (math.prod(shape) != b.size, "Input arrays must have prod(a.shape[:b.ndim]) == "
+            f"prod(a.shape[b.ndim:]); got a.shape={a.shape}, b.ndim={b.ndim}."), error=ValueError)
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (-1,))), shape)
 
 
@@ -336,8 +337,8 @@ def cond(x: Any, p: Any = None) -> Array:
         largest, least = values[..., 0], values[..., -1]
         return least / largest if p == -2 else largest / least
     if x.shape[-2] != x.shape[-1]:
-        raise ValueError("jnp.linalg.cond: for p != 2 and p != -2, array must be square; "
-                         f"got {x.shape=}")
+        raise ValueError(f"jnp.linalg.cond: for {p=}, array must be square; "
+                         f"got arr.shape={x.shape}")
     return factorisations.norm(x, p, (-2, -1)) * factorisations.norm(inv(x), p, (-2, -1))
 
 

@@ -353,7 +353,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
         `stat_length`), or a function ``(vector, width, axis, kwargs) -> vector``.
     """
     a: Any = array
-    widths = _pad_pairs(pad_width, a.ndim)
+    widths = _pad_pairs(pad_width, a.ndim, "pad_width")
     if any(n < 0 for pair in widths for n in pair):
         raise ValueError("index can't contain negative values")
     if callable(mode):
@@ -373,8 +373,12 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
     return a
 
 
-def _pad_pairs(pad_width: Any, ndim: int) -> Widths:
-    widths = np.broadcast_to(static_value(pad_width, "`pad_width` argument of jnp.pad"), (ndim, 2))
+def _pad_pairs(pad_width: Any, ndim: int, name: str) -> Widths:
+    widths = static_value(pad_width, f"{name} argument of jnp.pad")
+    if widths.shape not in ((ndim, 2), (1, 2), (2,), (1,), ()):
+        raise ValueError(f"jnp.pad: {name} with nd={ndim} has unsupported shape {widths.shape}. "
+                         f"Valid shapes are ({ndim}, 2), (1, 2), (2,), (1,), or ().")
+    widths = np.broadcast_to(widths, (ndim, 2))
     return [(operator.index(before), operator.index(after)) for before, after in widths]
 
 
@@ -417,7 +421,8 @@ def _pad_odd(a: Any, axis: int, pair: tuple[int, int], repeats_edge: bool) -> An
 def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_length: Any = None
                    ) -> Any:
     n = a.shape[axis]
-    first, last = (n, n) if stat_length is None else _pad_pairs(stat_length, a.ndim)[axis]
+    first, last = (n, n) if stat_length is None else _pad_pairs(
+        stat_length, a.ndim, "stat_length")[axis]
     margins = []
     for start, stop, width in ((0, min(first, n), pair[0]), (max(n - last, 0), n, pair[1])):
         margin = _STATISTICS[mode](lax.slice_in_dim(a, start, stop, axis=axis), axis=axis,

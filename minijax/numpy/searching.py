@@ -19,7 +19,8 @@ from minijax.core import Array, refuse, stood_for
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
-                                     promote_dtypes, public, static_value)
+                                     promote_dtypes, promote_dtypes_inexact, public,
+                                     static_value)
 from minijax.numpy.creation import array, linspace
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
@@ -221,8 +222,9 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     a = convert(a, dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype)))
     if np.ndim(bins) == 1:
         return convert(as_array("histogram_bin_edges", bins), a.dtype)
-    low, high = (reductions.min(a), reductions.max(a)) if range is None else (
-        convert(end, a.dtype) for end in range)
+    if range is not None and (range := array(range, a.dtype)).shape != (2,):
+        raise ValueError(f"`range` must be either None or a sequence of scalars, got {range}")
+    low, high = (reductions.min(a), reductions.max(a)) if range is None else range
     flat = low == high  # equal values get an interval of length one
     low, high = choose(flat, low - 0.5, low), choose(flat, high + 0.5, high)
     return linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
@@ -235,12 +237,11 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     >>> histogram(np.array([0., 1., 1., 4.]), 2)[0]
     Array([3., 1.], dtype=float32)
     """
-    a = ravel(a)
+    if weights is not None and np.shape(a) != np.shape(weights):
+        raise ValueError("weights should have the same shape as a.")
+    a, weights = promote_dtypes_inexact(a, 1 if weights is None else weights)
+    a, weights = ravel(a), broadcast_to_shape(ravel(weights), (a.size,))
     edges: Any = histogram_bin_edges(a, bins, range)
-    a = convert(a, edges.dtype)
-    check_promotion(a, weights)
-    weights = broadcast_to_shape(
-        convert(1, a.dtype) if weights is None else ravel(weights), a.shape)
     bin_index = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))
     counts: Any = bincount(bin_index, weights, length=edges.size)[1:]
     if density:
@@ -274,13 +275,18 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
     >>> histogramdd(np.array([[0., 0.], [2., 2.]]), 2)[0].tolist()
     [[1, 0], [0, 1]]
     """
+    if weights is not None:
+        if np.shape(weights) != np.shape(sample)[:1]:
+            raise ValueError("should have one weight for each sample.")
+        sample, weights = promote_dtypes_inexact(sample, weights)
     size, rank = sample.shape
+    if range is not None and (
+            len(range) != rank or any(r is not None and np.shape(r)[0] != 2 for r in range)):
+        raise ValueError(f"For sample.shape={sample.shape}, range must be a sequence of {rank} "
+                         f"pairs or Nones; got {range=}")
     bins = [bins] * rank if not isinstance(bins, Sequence) and np.ndim(bins) == 0 else bins
     if len(bins) != rank:
         raise ValueError("should be a bin for each dimension.")
-    if range is not None and len(range) != rank:
-        raise ValueError(f"For sample.shape={sample.shape}, must have range={rank} but got "
-                         f"len(range)={len(range)}")
     flat_bin: Any = convert(0, _INT)
     edges: list[Any] = []
     for d, x in enumerate(lax.unstack(sample, 1)):
@@ -294,6 +300,7 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
     counts: Any = lax.reshape(bincount(flat_bin, weights, length=math.prod(shape)), shape)
     counts = counts[(slice(1, -1),) * rank]
     if density:
+        counts = convert(counts, edges[0].dtype)
         counts = counts / reductions.sum(counts)
         for d, each in enumerate(edges):
             counts = counts / lax.broadcast_in_dim(each[1:] - each[:-1], counts.shape, (d,))

@@ -29,7 +29,8 @@ _INT = np.dtype("int32")
 # ── Sorting ──────────────────────────────────────────────────────────────────────────────────
 
 def _sort_operand(name: str, a: Array, axis: int | None, order: Any, kind: Any) -> tuple[Any, int]:
-    refuse((kind is not None, f"jax.numpy.{name} has no argument 'kind'; every sort is stable."),
+    refuse((kind is not None, f"'kind' argument to {name} is not supported. Use stable=True or "
+            "stable=False to specify sort stability."),
            (order is not None, f"'order' argument to {name} is not supported."))
     return array_and_axis(name, a, axis)
 
@@ -219,7 +220,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, meth
               keepdims: bool, weights: Any) -> Array:
     """`quantile`, and `nanquantile`, which ignores nan."""
     refuse((overwrite_input, f"jnp.{name} does not support overwrite_input=True"),
-           (method not in _METHODS, f"method can only be {_METHODS}; got {method!r}"),
+           (method not in _METHODS, "method can only be 'linear', 'lower', 'higher', "
+            "'midpoint', 'nearest' or 'inverted_cdf'"),
            error=ValueError)
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' "

@@ -144,8 +144,7 @@ class ufunc:
 
     def _fold(self, rows: Any, initial: Any, mask: Any) -> Any:
         """The fold of the rows from the first to the last; masked ones are left out."""
-        if initial is None and (mask is not None or not len(rows)):
-            initial = self.identity
+        initial = self.identity if initial is None else initial
         if initial is None and not len(rows):
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has "
                              "no identity")

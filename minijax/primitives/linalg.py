@@ -42,7 +42,14 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
     if x.ndim < 2:
         raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}")
     if square and x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"Argument to {name} must have shape [..., n, n], got shape {x.shape}")
+        shape = x.shape[-2:]
+        raise ValueError(
+            f"Argument to {_REDUCTIONS[name]} must have shape [..., n, n], got shape {shape}"
+            if name in _REDUCTIONS else
+            f"The input to {name} must be a square matrix. Got shape {shape}.")
+
+
+_REDUCTIONS = {"eigh": "symmetric eigendecomposition", "hessenberg": "Hessenberg reduction"}
 
 
 # ── Algebra ──────────────────────────────────────────────────────────────────────────────────

@@ -61,10 +61,15 @@ class Precision(enum.Enum):
     HIGH = 1
     HIGHEST = 2
 
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        return _NAMES.get(value)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return self.name
 
 
 class DotAlgorithm(NamedTuple):
@@ -87,10 +92,7 @@ class DotAlgorithmPreset(enum.Enum):
      BF16_BF16_F32_X3, BF16_BF16_F32_X6, BF16_BF16_F32_X9, TF32_TF32_F32, TF32_TF32_F32_X3,
      F32_F32_F32, F64_F64_F64) = range(16)
 
-    __repr__ = Precision.__repr__
-
-    def __str__(self) -> str:
-        return self.name
+    __repr__, __str__ = Precision.__repr__, Precision.__str__
 
 
 # JAX: of float32, those in bfloat16 give the numbers of float32 on the CPU, too.
@@ -98,10 +100,10 @@ _ON_THE_CPU = {DotAlgorithmPreset[name] for name in (
     "DEFAULT", "F16_F16_F16", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3",
     "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32", "F64_F64_F64")}
 
-_NAMES = {"highest": Precision.HIGHEST, "float32": Precision.HIGHEST, "high": Precision.HIGH,
-          "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH,
-          "default": Precision.DEFAULT, "bfloat16": Precision.DEFAULT,
-          "fastest": Precision.DEFAULT, None: Precision.DEFAULT}
+_NAMES: dict[Any, Precision] = {
+    "highest": Precision.HIGHEST, "float32": Precision.HIGHEST, "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH, "default": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT, "fastest": Precision.DEFAULT, None: Precision.DEFAULT}
 
 
 def canonical_precision(precision: Any) -> Any:

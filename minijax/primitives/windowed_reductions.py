@@ -202,21 +202,31 @@ def windows_of(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, 
 
 # ── Sums and extrema in windows ──────────────────────────────────────────────────────────────
 
-def check_windows(rank: int, sizes: dict[str, Any]) -> None:
-    for name, entries in sizes.items():
-        refuse((len(entries) != rank,
-                f"reduce_window {name} must have one entry for each of the {rank} axes of the "
-                f"operand, got {entries}."), error=ValueError)
-        refuse((name != "padding" and any(n < 1 for n in entries),
-                f"reduce_window {name} must have every element be strictly positive, got "
-                f"{entries}."))
+def check_windows(shape: Shape, sizes: dict[str, Any]) -> None:
+    window = sizes["window_dimensions"]
+    for name in ("window_dimensions", "window_strides"):
+        refuse((any(n < 1 for n in sizes[name]), f"reduce_window {name} must have every element "
+                f"be strictly positive, got {sizes[name]}."))
+    refuse((len(window) != len(shape), "reduce_window got the wrong number of window_dimensions "
+            f"for operand: got operand shape {shape} with window_dimensions {window}."))
+    for name in ("window_strides", "base_dilation", "window_dilation"):
+        refuse((len(sizes[name]) != len(shape), f"reduce_window got inconsistent {name} and "
+                f"window_dimensions: got {name} {sizes[name]} and window_dimensions {window}."),
+               (any(n < 1 for n in sizes[name]), f"All dilations must be positive, got "
+                f"{sizes[name]}."))
+
+
+def check_padding(rank: int, padding: Any) -> None:
+    refuse((len(padding) != rank, f"reduce_window padding must have one entry for each of the "
+            f"{rank} axes of the operand, got {padding}."), error=ValueError)
 
 
 def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
     def rule(*avals: ShapedArray, select_prim: Any = None, **sizes: Any) -> list[ShapedArray]:
         x = avals[-1]
         check_dtypes(name, [x], [accepts])
-        check_windows(x.ndim, sizes)
+        check_windows(x.shape, sizes)
+        check_padding(x.ndim, sizes["padding"])
         return [avals[0].update(shape=reduce_window_shape_tuple(x.shape, **sizes),
                          weak_type=all_weak(avals))]
     return rule

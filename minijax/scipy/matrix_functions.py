@@ -41,7 +41,7 @@ def expm(A: Inexact, *, upper_triangular: bool = False, max_squarings: int = 16)
     """
     # JAX: approximations of lower degree for small matrices.
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise ValueError(f"Expected A to be a (batched) square matrix, got x.shape={A.shape}.")
+        raise ValueError(f"Expected A to be a (batched) square matrix, got A.shape={A.shape}.")
     one = lambda x: _expm(jnp.triu(x) if upper_triangular else x, max_squarings)
     return jnp.vectorize(one, signature="(n,n)->(n,n)")(A)
 

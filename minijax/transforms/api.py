@@ -199,7 +199,7 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
     lines = []
     for size in sorted(sizes, key=lambda size: size != most):
         count, first = len(sizes[size]), sizes[size][0]
-        which = "most" if size == most and len(sizes) > 1 else "some"
+        which = "most" if size == most else "some"
         lines.append(f"  * one axis had size {size}: {first}" if count == 1 else
                      f"  * {which} axes ({count} of them) had size {size}, e.g. {first}")
     return (f"{api} got inconsistent sizes for array axes to be mapped:\n" + first_line

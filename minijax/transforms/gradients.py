@@ -103,8 +103,8 @@ def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], 
     def derived(*args: Any, **kwargs: Any) -> Any:
         for i in numbers:
             if not -len(args) <= i < len(args):
-                need = i + 1 if i >= 0 else -i
-                raise TypeError(f"differentiating with respect to argnums={i} requires at least "
+                need = max(numbers) + 1 if i >= 0 else -i
+                raise TypeError(f"differentiating with respect to {argnums=} requires at least "
                                 f"{need} positional arguments to be passed by the caller, but got "
                                 f"only {len(args)} positional arguments.")
         places = [i % len(args) for i in numbers]

@@ -81,9 +81,13 @@ import minijax.as_jax""", succeeds=False)
 
 def test_a_script_and_a_module_run_as_they_are(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("import jax, sys\nprint(__name__, jax.Array.__module__, sys.argv[1:])\n")
-    assert run("-m", "minijax.as_jax", str(script), "a", "-b") == (
-        "__main__ minijax.core.array ['a', '-b']\n")
+    (tmp_path / "beside.py").write_text("here = 1\n")
+    script.write_text("import jax, sys, beside\n"
+                      "print(__name__, jax.Array.__module__, sys.argv[1:])\n"
+                      "print((lambda: 0).__code__.co_filename)\n")
+    said = f"__main__ minijax.core.array ['a', '-b']\n{script}\n"
+    for path in (str(script), os.path.relpath(script)):  # which Python makes absolute
+        assert run("-m", "minijax.as_jax", path, "a", "-b") == said
     assert "usage" in run("-m", "minijax.as_jax", succeeds=False)
     statement = "import jax; print(jax.Array.__module__)"
     assert "minijax.core.array\n" in run(

@@ -129,3 +129,10 @@ def test_refused():
         jet(sin, (X,), ((1.,),))
     with pytest.raises(ValueError, match="Pure callbacks do not support JVP"):
         jet(lambda x: ours.jax.pure_callback(np.sin, x, x), (X,), (SERIES,))
+
+
+@pytest.mark.parametrize("terms", [(1., 0.), (np.float32(1), 0.)])
+def test_derivatives_of_numbers_are_weak_as_the_terms_are(terms):
+    mine, other = ([x.weak_type for x in m.jet(m.jnp.sin, (.3,), (terms,))[1]]
+                   for m in (ours, theirs))
+    assert mine == other

@@ -62,9 +62,13 @@ def test_its_derivatives_are_those_of_jax(jax_says):
 
 @pytest.mark.parametrize("given", [
     {"key": KEY[:, :, :3], "value": VALUE[:, :, :3]}, {"value": VALUE[:, :2]},
-    {"query": QUERY[..., :2]}, {"query": QUERY[0, 0]}, {"implementation": "fast"}])
+    {"query": QUERY[..., :2]}, {"query": QUERY[0, 0]}, {"implementation": "fast"},
+    {"value": VALUE.astype(np.float16)}, {"mask": MASK * 1.0}, {"bias": BIAS[None]},
+    {"query_seq_lengths": np.int32([3])}, {"key_value_seq_lengths": np.float32([3, 3])}])
 def test_what_does_not_fit_is_refused(given):
-    with pytest.raises(ValueError):
-        jax.nn.dot_product_attention(**{"query": QUERY, "key": KEY, "value": VALUE, **given})
-    with pytest.raises(ValueError):
-        minijax.nn.dot_product_attention(**{"query": QUERY, "key": KEY, "value": VALUE, **given})
+    said = []
+    for lib in (jax, minijax):
+        with pytest.raises(ValueError) as caught:
+            lib.nn.dot_product_attention(**{"query": QUERY, "key": KEY, "value": VALUE, **given})
+        said.append(str(caught.value))
+    assert said[0] == said[1]

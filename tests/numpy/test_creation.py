@@ -239,3 +239,22 @@ def test_copy_order_and_ndmin_are_named():
             assert lib.numpy.array(x, None, False) is x
         with pytest.raises(TypeError, match="got multiple values for argument 'copy'"):
             lib.numpy.array(x, None, True, copy=False)
+
+
+@pytest.mark.parametrize("program", [
+    "lambda x: jnp.float32(2) * x", "lambda x: jnp.array(2) * x", "lambda x: jnp.zeros(()) + x",
+    "lambda x: jnp.asarray(np.array(2, 'float16')) * x", "lambda x: (x, jnp.bool_(True))",
+    "lambda x: jnp.full((), 3, 'int8') * x", "lambda x: jnp.complex64(1j) * x",
+    "lambda x: jnp.bfloat16(2) * x", "lambda x: jnp.array([2.]) * x",
+    "lambda x: jax.vmap(lambda y: jnp.float32(2) * y)(jnp.stack([x, x])).shape[0] * x",
+    "jax.grad(lambda x: jnp.float32(2) * x)", "lambda x: jax.jit(lambda y: y * jnp.ones(()))(x)",
+])
+def test_scalars_made_in_a_program_are_its_literals(program):
+    ours, theirs = (str(lib.make_jaxpr(eval(program, {"jax": lib, "jnp": lib.numpy, "np": np}))(1.))
+                    for lib in (minijax, jax))
+    assert ours == theirs
+
+
+def test_scalars_made_outside_of_a_program_are_its_constants():
+    two = minijax.vmap(lambda x: minijax.numpy.float32(2), out_axes=None)(np.ones(3))
+    assert len(minijax.make_jaxpr(lambda x: two * x)(1.).consts) == 1

@@ -25,6 +25,9 @@ import minijax.numpy as jnp
     "jnp.histogram(g, 4, range=(0, 1))", "jnp.histogram(f, jnp.array([-2.0, 0.0, 3.0]))",
     "jnp.histogram(v, 3, weights=v)", "jnp.histogram(f, 3, density=True)",
     "jnp.histogram(jnp.ones(3), 2)", "jnp.histogram_bin_edges(f, 4)",
+    "jnp.histogram(w, 2, weights=w)", "jnp.histogram(w, 2, weights=w > 0, density=True)",
+    "jnp.histogram2d(w, w, 2, weights=w > 0)", "jnp.histogramdd(f, 2, weights=k[:2])[0]",
+    "jnp.histogramdd(f, 2, density=True)", "jnp.histogramdd(i, 2, range=[None, (0, 1), None])",
     "jax.jit(lambda x: jnp.where(x > 1, x, 0).sum())(jnp.arange(4))",
     "jax.jit(lambda x: jnp.nonzero(x, size=2))(v)",
     "jax.vmap(lambda x: jnp.nonzero(x, size=2)[0])(f)",
@@ -40,7 +43,9 @@ def test_searching(agrees_with_jax, expression):
     "jnp.where(b, f)", "jnp.where([True], 1, 2)", "jnp.where(b, v, jnp.ones(4))",
     "jnp.nonzero(3)", "jnp.where(b, f, g, size=3)", "jnp.bincount(f)", "jnp.bincount(v)",
     "jax.jit(jnp.nonzero)(v)", "jax.jit(lambda x: jnp.where(x < 0))(v)",
-    "jax.jit(jnp.bincount)(k)", "jnp.nonzero([1])",
+    "jax.jit(jnp.bincount)(k)", "jnp.nonzero([1])", "jnp.histogram(f, weights=v)",
+    "jnp.histogram(f, range=(1, 2, 3))", "jnp.histogramdd(f, weights=v)",
+    "jnp.histogramdd(f, range=[(0, 1)])", "jnp.histogramdd(f, range=[(0, 1, 2)] * 3)",
 ])
 def test_refusals(agrees_with_jax, expression):
     agrees_with_jax(expression)

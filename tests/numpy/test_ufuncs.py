@@ -97,6 +97,13 @@ def test_what_is_made_of_a_function_of_scalars(agrees_with_jax, expression):
 
 
 @pytest.mark.parametrize("expression", [
+    ".reduce(w)", ".reduce(f, 1)", ".reduce(e)", ".reduce(w, initial=5)", ".reduce(w, where=w > 0)",
+])
+def test_a_reduction_begins_with_the_identity(agrees_with_jax, expression):
+    agrees_with_jax("jnp.frompyfunc(lambda x, y: x * y + 1, 2, 1, identity=0)" + expression)
+
+
+@pytest.mark.parametrize("expression", [
     f"{TEN}.reduce(e)", f"{FMA}.reduce(f)", f"{FMA}.outer(1, 2)",
     f"{FMA}.at(v, k, 1, inplace=False)", "jnp.frompyfunc(lambda x, y: (x, y), 2, 2).reduce(f)",
     *(f"jnp.{way}" for way in (

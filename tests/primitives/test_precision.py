@@ -36,3 +36,11 @@ def test_algorithms_have_jaxs_names():
     ours, theirs = ([str(preset) for preset in module.DotAlgorithmPreset]
                     for module in (lax, jax.lax))
     assert ours == theirs
+
+
+@pytest.mark.parametrize("name", [
+    "highest", "float32", "high", "bfloat16_3x", "tensorfloat32", "default", "bfloat16", "fastest",
+    None])
+def test_a_precision_is_found_by_its_other_names_and_prints_its_own(name):
+    ours, theirs = lax.Precision(name), jax.lax.Precision(name)
+    assert (str(ours), repr(ours), f"{ours}") == (str(theirs), repr(theirs), f"{theirs}")
