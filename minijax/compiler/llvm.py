@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 
-
 from .arithmetic import Arithmetic
 from .function_text import FunctionText, llvm_type
 from .function_splitting import MAX_FUNCTION, split_body

@@ -15,7 +15,6 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.core.jaxpr import subjaxprs
 from minijax.notebook.checks import Hint, expect, shown
 
 
@@ -33,13 +32,9 @@ def without(module: Any, *names: str, why: str) -> Iterator[None]:
 
 
 def equations(program: Any) -> Iterator[Any]:
-    """The equations of a program, and those of its `jit`s in their place."""
+    """The equations of a program, and in place of a `jit` those inside of it."""
     for eqn in program.eqns:
-        if eqn.primitive.name == "jit":
-            for inner in subjaxprs(eqn.params):
-                yield from equations(inner)
-        else:
-            yield eqn
+        yield from equations(eqn.params["jaxpr"]) if eqn.primitive.name == "jit" else [eqn]
 
 
 def names_of(answer: Callable) -> dict[str, Any]:
@@ -65,12 +60,6 @@ def declared(value: Any, slope: Any) -> Any:
     f = jax.custom_jvp(value)
     f.defjvp(lambda primals, tangents: (f(*primals), slope(*primals) * tangents[0]))
     return f
-
-
-def equations(program: Any) -> Iterator[Any]:
-    """The equations of a program, and in place of a `jit` those inside of it."""
-    for eqn in program.eqns:
-        yield from equations(eqn.params["jaxpr"]) if eqn.primitive.name == "jit" else [eqn]
 
 
 FIVES = declared(jnp.sin, lambda x: 5.0 + 0.0 * x)
