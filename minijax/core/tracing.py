@@ -106,14 +106,6 @@ class DynamicJaxprTrace(Trace):
         return [name for name in reaching if name is not None]
 
 
-def is_staging() -> bool:
-    """Whether a program is recorded, by this trace or one around it."""
-    trace: Trace | None = core.current_trace.get()
-    while trace is not None and not isinstance(trace, DynamicJaxprTrace):
-        trace = trace.parent
-    return trace is not None
-
-
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
           debug_info: DebugInfo | None = None) -> ClosedJaxpr:
     """The program of a function of flat arguments.

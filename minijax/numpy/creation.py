@@ -172,8 +172,9 @@ def _constant_of_program(x: Any) -> Any:
     """A scalar that is made while a program is traced is a literal of it, whatever it came from."""
     is_number = isinstance(x, ArrayImpl) and not x.ndim and not (
         dtypes.is_key(x.dtype) or x.dtype == dtypes.float0)
-    return ArrayImpl(x._buffer, x.aval, is_literal=True) if (
-        is_number and tracing.is_staging()) else alias(x)
+    is_literal = is_number and any(isinstance(trace, tracing.DynamicJaxprTrace)
+                                   for trace in core.current_trace.get().ancestry())
+    return ArrayImpl(x._buffer, x.aval, is_literal=True) if is_literal else alias(x)
 
 
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
