@@ -15,7 +15,6 @@ import numpy as np
 from minijax.primitives.slots import extremum_identity
 
 from .arithmetic import Arithmetic, Component, Scope
-from .function_splitting import split_loop
 from .loops import (INT64, Address, Assign, Atomic, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Load, Operand, Read, Scalar, Statement, Store, Variable, While, accessed)
 
@@ -205,10 +204,8 @@ class Builder(Arithmetic):
             self.scopes.pop()
 
     @contextmanager
-    def loop(self, stop: Any, start: Any = 0, vectorize: str = "", whole: bool = False
-             ) -> Iterator[Any]:
-        """for index in range(start, stop). A loop of one iteration becomes straight code; a very
-        long body is split into several loops unless `whole`.
+    def loop(self, stop: Any, start: Any = 0, vectorize: str = "") -> Iterator[Any]:
+        """for index in range(start, stop). A loop of one iteration becomes straight code.
 
         A "parallel" loop that needs scratch space becomes "apart": its iterations would share that
         space.
@@ -232,10 +229,8 @@ class Builder(Arithmetic):
         if vectorize == "parallel" and len(self.temps) > temps:
             vectorize = "apart"
         if trip_count is None or trip_count > 0:
-            statement = For(index, first, last, tuple(scope.statements), "\n".join(scope.notes),
-                            vectorize)
-            if whole or not split_loop(self, statement):
-                self.emit(statement)
+            self.emit(For(index, first, last, tuple(scope.statements), "\n".join(scope.notes),
+                          vectorize))
 
     def note(self, line: str) -> None:
         """Add a comment to the innermost open loop, unless an enclosing loop has it."""

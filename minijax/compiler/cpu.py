@@ -202,11 +202,16 @@ def _llvm() -> Any:
 
 # Compiling
 
+# Characters of a function from which on code is not optimised: LLVM's time is superlinear in them.
+LONGEST = 1 << 20
+
 
 def compile(assembly: str, stage: str = "object", level: int | None = None) -> Any:
     """Return object code for this processor from the text of llvm.assembly; or an intermediate
     stage as text: "llvm" after LLVM's passes, or "asm".
     """
+    if max(map(len, assembly.split("\ndefine "))) > LONGEST:
+        level = 0
     binding, machine = _llvm(), _machine(effort() if level is None else level, host())
     module = parsed(assembly, host().triple, machine)
     passes = binding.create_new_module_pass_manager()

@@ -68,7 +68,7 @@ def assignments(loop: For) -> list[Assign]:
 def initial_lanes(partials: Partials) -> list[Statement]:
     """Stores of the identity element in all lanes."""
     b, lanes = Builder(), next(iter(partials.values()))[1].size
-    with b.loop(lanes, vectorize="parallel", whole=True) as j:
+    with b.loop(lanes, vectorize="parallel") as j:
         for op, partial in partials.values():
             b.store(partial, (j,), identity_element(op, partial.dtype))
     return list(b.scopes[0].statements)
@@ -83,7 +83,7 @@ def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> li
     kind = "reduce" if any(isinstance(each, Store) for each in walk(loop.body)) else "parallel"
 
     def row(first: Operand, count: Any) -> None:
-        with b.loop(count, vectorize=kind, whole=True) as j:
+        with b.loop(count, vectorize=kind) as j:
             for statement in iteration(b.actual(b.add(first, j)), j):
                 b.emit(statement)
 
@@ -99,7 +99,7 @@ def in_lanes(loop: For, start: Operand, stop: Operand, partials: Partials) -> li
 
     count = b.sub(stop, start)
     rest = b.and_(count, lanes - 1)
-    with b.loop(b.div(b.sub(count, rest), lanes), whole=True) as k:
+    with b.loop(b.div(b.sub(count, rest), lanes)) as k:
         row(b.add(start, b.mul(k, lanes)), lanes)
     row(b.sub(stop, rest), rest)
     return list(b.scopes[0].statements)
