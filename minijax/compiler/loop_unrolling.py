@@ -16,7 +16,7 @@ from .loops import INT64, Call, Constant, For, Statement, bodies, walk, with_bod
 from .vectorization import lanes_in
 
 MAX_ITERATIONS = 15  # longer sums have their terms in lanes
-MAX_COPIED = 99  # statements of all copies
+MAX_COPIED = 200  # statements of all copies
 
 
 def unroll_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
