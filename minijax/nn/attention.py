@@ -31,7 +31,7 @@ def _check(query: Any, key: Any, value: Any, bias: Any, mask: Any, query_lengths
             ("key_value_seq_lengths", key_lengths, [batch], np.dtype("int32"))):
         if x is not None:
             refuse((x.ndim != len(shape), f"{name} ndim should be {len(shape)}, but got {x.ndim}"),
-                   (dtype not in (None, x.dtype),
+                   (dtype is not None and dtype != x.dtype,
                     f"{name} dtype should be {dtype}, but got {x.dtype}"),
                    (any(n not in (-1, m) for n, m in zip(shape, x.shape, strict=False)),
                     f"{name} shape should be {shape}: but got {x.shape}"), error=ValueError)

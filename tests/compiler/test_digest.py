@@ -87,7 +87,7 @@ CLOSED_OVER = jnp.arange(3.0)
 FAMILIES = {
     "literals": [lambda x, c=c: x + c for c in (0.0, -0.0, 1.0, 2.0, np.nan, -np.nan, np.inf)],
     "dtypes": [lambda x, d=d: x.astype(d) for d in ("int8", "int32", "float16", "bfloat16")],
-    "weak types": [lambda x: x + jnp.float32(1), lambda x: x + 1],
+    "weak types": [lambda x: (x, jnp.float32(1)), lambda x: (x, 1.0)],
     "parameters": [lambda x, a=a: jax.lax.broadcast_in_dim(x, (3, 3), (a,)) for a in (0, 1)],
     "operations": [jnp.sin, jnp.cos, lambda x: x],
     "the order of operands": [lambda x, y=CLOSED_OVER: x - y, lambda x, y=CLOSED_OVER: y - x],
