@@ -328,17 +328,16 @@ def cond(x: Any, p: Any = None) -> Array:
       p: the order of the norm, as in `norm`; 2 by default.
     """
     [x] = promoted("cond", promote_dtypes_inexact, x)
-    if x.ndim < 2:
-        raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got {x.shape=}")
-    if p in (None, 2, -2):
+    by_values = p in (None, 2, -2)
+    refuse(*((is_wrong, f"jnp.linalg.cond: {what}; got arr.shape={x.shape}") for is_wrong, what in (
+        (x.ndim < 2, "input array must be at least 2D"),
+        (0 in x.shape[-2:], "input array must not be empty"),
+        (not by_values and x.shape[-2:-1] != x.shape[-1:], f"for {p=}, array must be square"))),
+           error=ValueError)
+    if by_values:
         values = lax.linalg.svd(x, compute_uv=False)
-        if values.shape[-1] == 0:
-            raise ValueError(f"jnp.linalg.cond: input array must not be empty; got {x.shape=}")
         largest, least = values[..., 0], values[..., -1]
         return least / largest if p == -2 else largest / least
-    if x.shape[-2] != x.shape[-1]:
-        raise ValueError(f"jnp.linalg.cond: for {p=}, array must be square; "
-                         f"got arr.shape={x.shape}")
     return factorisations.norm(x, p, (-2, -1)) * factorisations.norm(inv(x), p, (-2, -1))
 
 
