@@ -19,8 +19,9 @@ from tests.oracle import assert_agree
     "vector_norm(v, ord='fro')", "matrix_norm(t)", "matrix_norm(v)", "matrix_norm(m, ord=2)",
     "matrix_norm(t, keepdims=True, ord='nuc')", "cond(m)", "cond(m, 1)", "cond(m, -2)",
     "cond(f, 1)", "cond(v)", "cond(jnp.ones((0, 0)), 1)", "cond(jnp.ones((0, 3)), 1)",
-    "cond(jnp.ones((2, 0, 0)), 'fro')", "cond(jnp.ones((0, 2, 2)), 1)", "trace(t)", "diagonal(t)", "diagonal(t, offset=1)", "outer(v, w)",
-    "outer(m, v)", "cross(f, g)", "cross(m, m)", "vecdot(f, g)", "matrix_transpose(t)",
+    "cond(jnp.ones((2, 0, 0)), 'fro')", "cond(jnp.ones((0, 2, 2)), 1)", "trace(t)",
+    "diagonal(t)", "diagonal(t, offset=1)", "outer(v, w)", "outer(m, v)",
+    "cross(f, g)", "cross(m, m)", "vecdot(f, g)", "matrix_transpose(t)",
     "matrix_power(m, 5)", "matrix_power(m, 0)", "matrix_power(m, -2)", "matrix_power(f, 2)",
     "matrix_power(v, 2)", "matrix_power(m, 1.5)", "multi_dot([f, t[0], t[1].T])",
 ])
