@@ -81,7 +81,7 @@ class _Scan:
         identity = b.starting_value(self.op, self.dtype)
         with nest(b, self.above, "parallel") as above:
             total = b.variable(identity)
-            with b.loop(-(-n // size), vectorize="chained", whole=True) as i:
+            with b.loop(-(-n // size), vectorize="chained") as i:
                 first, tile = b.mul(i, size), b.temp((size,), self.dtype, "tile")
 
                 def staged(k: Any) -> Any:

@@ -100,7 +100,7 @@ class RadixSort(MergeSort):
         b, (key, shift, _) = self.b, passes[p]
         with nest(b, rows, "parallel") as row:
             before = self.zeros(WIDE_DIGITS, "before")
-            with b.loop(-(-n // self.tile), vectorize="chained", whole=True) as k:
+            with b.loop(-(-n // self.tile), vectorize="chained") as k:
                 first, count = self.extent(n, self.tile, k)
                 move = b.temp((WIDE_DIGITS,), np.int32, "move")
                 halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
