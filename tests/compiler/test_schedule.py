@@ -505,16 +505,6 @@ def test_every_stage_has_a_text():
         program.as_text("stablehlo")
 
 
-def test_a_long_chain_is_cut_into_loops_of_bounded_length():
-    def chain(x):
-        for _ in range(3000):
-            x = lax.add(lax.mul(x, x), 1.0)
-        return [x]
-    kernel = lowered(chain, numbers(3)).kernel
-    lengths = [len(loop.body) for loop in statements(kernel.body, For)]
-    assert len(lengths) > 2 and max(lengths) < 4000
-
-
 @pytest.mark.parametrize("axes", [(0,), (0, 1)])
 def test_what_columns_give_may_be_reduced_beside_them(axes):
     def f(x):
