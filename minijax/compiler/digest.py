@@ -50,7 +50,7 @@ def package() -> str:
     """The version of the compiler: the sizes and times of this package's files.
 
     Raises:
-      Nameless: where it is not in files, or they have changed since they were loaded.
+      Unnameable: where it is not in files, or they have changed since they were loaded.
     """
     files = [os.path.join(folder, name) for folder, _, names in os.walk(Path(__file__).parents[1])
              for name in names if name.endswith(".py")]
@@ -65,7 +65,7 @@ def unnameable() -> str:
     """Replaces `package` where programs cannot be named.
 
     Raises:
-      Nameless: always.
+      Unnameable: always.
     """
     raise Unnameable
 
