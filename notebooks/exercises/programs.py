@@ -365,7 +365,7 @@ def depth(jaxpr):
         return {literal}
     for eqn in jaxpr.eqns:
         for v in eqn.outvars:
-            depths[v] = 1 + {how}(of(x) for x in eqn.invars)
+            depths[v] = 1 + {how}([0, *map(of, eqn.invars)])
     return {result}
 """
 
