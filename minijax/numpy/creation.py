@@ -21,7 +21,7 @@ from minijax.placement.named_sharding import sharding_like
 from minijax.numpy import interchange
 from minijax.numpy.arguments import (
     ArrayLike, Inexact, Template, as_array, broadcast_arrays_to_one_shape, broadcast_to_shape,
-    check_arraylike, check_promotion, convert, promote_dtypes_inexact, promote_shapes, public,
+    check_arraylike, check_promotion, convert, promote_shapes, public,
     shape_of_argument, static_index, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import copy_p, filling
@@ -398,14 +398,15 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     num = static_index(num, "'num' argument of jnp.linspace")
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    first, last = (convert(x, x.dtype) for x in promote_dtypes_inexact(start, stop))
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    dtype = dtypes.canonicalize_dtype(dtype)
+    first, last = (convert(x, dtypes.to_inexact_dtype(dtype)) for x in (start, stop))
     first, last = broadcast_arrays_to_one_shape(first, last)
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)
     step = (last - first) / float(steps) if steps > 0 else convert(np.nan, first.dtype)
-    if dtype is not None and dtypes.issubdtype(dtype, np.integer):
-        out = lax.floor(out)
-    out = convert(out, dtype or out.dtype)
+    out = convert(lax.floor(out) if dtypes.issubdtype(dtype, np.integer) else out, dtype)
     out = moveaxis(out, 0, operator.index(axis))
     return (out, step) if retstep else out
 

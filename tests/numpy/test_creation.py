@@ -258,3 +258,16 @@ def test_scalars_made_in_a_program_are_its_literals(program):
 def test_scalars_made_outside_of_a_program_are_its_constants():
     two = minijax.vmap(lambda x: minijax.numpy.float32(2), out_axes=None)(np.ones(3))
     assert len(minijax.make_jaxpr(lambda x: two * x)(1.).consts) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "int8",
+                                   "complex64"])
+@pytest.mark.parametrize("ends", [(0, 1), (0.5, np.float64(7)), (np.int8(3), np.int8(90)), (0, 1j)])
+def test_linspace_computes_in_the_dtype_that_is_asked_for(dtype, ends):
+    for enabled in (False, True):
+        types = []
+        for lib in (minijax, jax):
+            with lib.enable_x64(enabled):
+                numbers, step = lib.numpy.linspace(*ends, 5, retstep=True, dtype=dtype)
+                types.append((str(numbers.dtype), str(step.dtype), numbers.weak_type))
+        assert types[0] == types[1]
