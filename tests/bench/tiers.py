@@ -1,7 +1,7 @@
 """The two tiers of machine code: `python -m tests.bench tiers [part of a name …] [--beside FILE]`.
 
-Of each row the milliseconds that LLVM takes, and those of a call, in quick and in optimised code,
-on one thread: minima. FILE is the JSON of an earlier run: also the ratios to its numbers.
+For quick and for optimised code it prints the milliseconds that LLVM takes, and those of the
+fastest call on one thread. With FILE, the JSON of an earlier run, it also prints the ratios to it.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from tests.bench._workloads import SUBJECTS, rows  # noqa: E402
 
 NUMBERS = Path("build/bench/tiers.json")
 KINDS = "quick: compile", "quick: call", "optimised: compile", "optimised: call"
-SECONDS, CALLS = 0.1, 5  # of calls that are timed: so long, but so many at least
+SECONDS, CALLS = 0.1, 5  # of the calls that are timed: how long, and the least number of them
 
 
 def milliseconds(run: Callable[[], Any]) -> float:
@@ -33,15 +33,15 @@ def milliseconds(run: Callable[[], Any]) -> float:
     return 1e3 * (time.perf_counter() - start)
 
 
-def fastest(run: Callable[[], Any]) -> float:
+def fastest(run: Callable[[], Any], seconds: float) -> float:
     """The shortest of several calls."""
-    times, end = [milliseconds(run)], time.perf_counter() + SECONDS
+    times, end = [milliseconds(run)], time.perf_counter() + seconds
     while len(times) < CALLS or time.perf_counter() < end:
         times.append(milliseconds(run))
     return min(times)
 
 
-def measured(row: Any, level: int) -> tuple[float, float]:
+def measured(row: Any, level: int, seconds: float) -> tuple[float, float]:
     """The compile time of a row's kernels at a level, and the time of a call."""
     compiled: list[float] = []
     compile_text = cpu.compile
@@ -58,7 +58,7 @@ def measured(row: Any, level: int) -> tuple[float, float]:
             cache, "is_short", lambda kernel: False):
         run = lambda: minijax.block_until_ready(row.run(*args))
         run()
-        return sum(compiled), fastest(run)
+        return sum(compiled), fastest(run, seconds)
 
 
 def main() -> None:
@@ -66,14 +66,16 @@ def main() -> None:
     parser.add_argument("words", nargs="*", help="only rows whose name holds one of these")
     parser.add_argument("--beside", default="", help="the JSON of an earlier run")
     parser.add_argument("--out", default=str(NUMBERS), help="where the numbers are written")
+    parser.add_argument("--quick", action="store_true", help="the least number of calls")
     options = parser.parse_args()
+    seconds = 0.0 if options.quick else SECONDS
     earlier = json.loads(Path(options.beside).read_text()) if options.beside else {}
     numbers: dict[str, list[float]] = {}
     print(" " * 36 + "".join(f"{kind:>20}" for kind in KINDS))
     for row in rows("minijax", SUBJECTS):
         if not chosen(row.name, options.words):
             continue
-        found = numbers[row.name] = [x for level in (0, 1) for x in measured(row, level)]
+        found = numbers[row.name] = [x for level in (0, 1) for x in measured(row, level, seconds)]
         print(f"{row.name:36}" + "".join(f"{x:12.3f}" + (
             f"{x / max(y, 1e-9):8.2f}" if y else " " * 8) for x, y in zip(
                 found, earlier.get(row.name, [0.0] * 4), strict=True)), flush=True)
