@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray, refuse
+from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray, Zero, refuse
 from minijax.primitives import analytic, comparison, rounding, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
@@ -44,8 +44,10 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return reduce_sum_p.bind(operand, axes=tuple(axes))
 
 
-def _prod_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
+def _prod_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array | Zero:
     """The sum of the tangents, each times all other factors: those before it and after it."""
+    if any(x.shape[axis] == 0 for axis in axes):
+        return Zero(out.aval.to_tangent_aval())
     for axis in sorted(axes, reverse=True):
         before, after = (_exclusive_products(x, axis, reverse) for reverse in (False, True))
         t = reduce_sum_p.bind(mul(t, mul(before, after)), axes=(axis,))
