@@ -30,17 +30,15 @@ AROUND_ZERO = points((-2., 2.))
 def per_argument(*rules: Callable | None) -> Any:
     """A derivative as a sum over arguments.
 
-    A rule is ``(tangent, result, *arguments, **params) -> tangent``, which may be a symbolic
-    zero; None: the result does not vary with this argument.
+    A rule is ``(tangent, result, *arguments, **params) -> tangent``; None: it does not vary.
     Without rules, no result varies with any argument.
     """
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
         outs = p.listed(p.bind(*primals, **params))
-        terms = [rule(t, outs[0], *primals, **params)
+        terms = [broadcast_to(rule(t, outs[0], *primals, **params), outs[0].shape)
                  for rule, t in zip(rules, tangents, strict=bool(rules))
                  if rule is not None and not isinstance(t, Zero)]
-        terms = [broadcast_to(t, outs[0].shape) for t in terms if not isinstance(t, Zero)]
         return outs, [sum_of(terms)] if terms else [Zero(x.aval.to_tangent_aval()) for x in outs]
     return jvp
 
