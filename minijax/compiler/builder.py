@@ -22,7 +22,8 @@ from .loops import (INT64, Address, Assign, Atomic, Buffer, Call, Check, Constan
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
 BLOCK = 1024
 CHAIN = 16
-ROWS = 8     # rows of terms that are added up before the row of sums is loaded
+ROWS = 8     # rows of terms that are combined before the row of results is loaded and stored,
+CHEAP = {"add", "mul"}  # where one instruction combines two; a maximum takes six
 LANES = 256  # columns whose sums are in registers
 # On a GPU: terms of a block, and of a thread down a column; enough blocks, and enough threads.
 BLOCK_TERMS, THREAD_TERMS, MIN_BLOCKS, MIN_THREADS = 1 << 14, 128, 1 << 10, 1 << 17
@@ -369,7 +370,7 @@ class Builder(Arithmetic):
         """
         if n == width == 1:
             return [self.actual(x) for x in terms_at(first, self.index(0))]
-        is_unrolled = width > LANES or (width > 1 and "add" in ops)
+        is_unrolled = width > LANES or (width > 1 and not CHEAP.isdisjoint(ops))
         step = ROWS if is_unrolled and n >= 2 * ROWS else 1
         outer = self.scopes[-1]
         start = len(outer.statements)

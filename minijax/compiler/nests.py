@@ -14,7 +14,7 @@ from typing import Any
 
 from minijax.core.jaxpr import Var
 
-from .builder import LANES, ROWS
+from .builder import CHEAP, LANES, ROWS
 from .fusion import Node
 from .probe import FLAT, Pattern, Term, identity, squeezed, traversal_of
 
@@ -222,8 +222,8 @@ def rows_per_vector(tasks: Sequence[Node], depth: int) -> int:
     """How many rows a reduction down columns can take as one, to fill vectors."""
     loops, rank = tasks[0].loops, tasks[0].rank
     permuted = [*range(rank, len(loops)), *range(depth, rank)]
-    adds = any(task.probe.reduction.op == "add" for task in tasks)  # several rows at a time
-    rows = LANES // math.prod(loops[depth:rank]) // (2 * ROWS if adds else 1)
+    several = any(task.probe.reduction.op in CHEAP for task in tasks)  # rows at a time
+    rows = LANES // math.prod(loops[depth:rank]) // (2 * ROWS if several else 1)
     unpacked = not rows or not all(_is_contiguous(task, depth, permuted) for task in tasks)
     return 1 if unpacked else math.gcd(math.prod(loops[rank:]), 1 << rows.bit_length() - 1)
 
