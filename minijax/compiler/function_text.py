@@ -22,7 +22,7 @@ from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interleaving import groups_in
 from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interval
-from .lanes import Partials, in_lanes, initial_lanes, partials_of
+from .lanes import lanes_of_sum, reductions
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, cached_on_node)
@@ -30,7 +30,7 @@ from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .outlining import Outlined
 from .routines import ALONE, LENGTHS, is_library_call
 from .scalars import OPS, kind_of
-from .vectorization import Vectorized, have_own_elements, lanes_in, may_repeat, pays
+from .vectorization import Vectorized, lanes_in, may_repeat
 from .vectors import Function, calls, function
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
@@ -316,8 +316,8 @@ class FunctionText:
         """A loop over a range, without polls."""
         if lanes := self.lanes_in(loop):
             self.loop_in_vectors(loop, start, stop, lanes)
-        elif partials := partials_of(loop):
-            self.sum_in_lanes(loop, start, stop, partials)
+        elif stop is loop.stop and (lanes := lanes_of_sum(loop)):
+            self.sum_in_lanes(loop, lanes)
         else:
             self.loop(loop, start, stop)
 
@@ -358,69 +358,45 @@ class FunctionText:
         first = self.value(loop.index)
         for k, totals in enumerate(vectorized.totals):
             inner = self.module.in_vectors(self, lanes)
-            inner.totals, inner.groups, inner.steps[loop.index] = totals, groups_in(loop), 1
+            inner.totals, inner.steps[loop.index] = totals, 1
+            left = lanes if vectorized.count is None else vectorized.count - k * lanes
+            if left < lanes:
+                inner.run_first(left)
+            else:
+                inner.groups = groups_in(loop)
             if k:
                 self.define(loop.index, f"add nuw nsw i64 {first}, {k * lanes}")
             inner.body(loop.body)
         self.names[loop.index] = first
 
-    def sum_in_lanes(self, loop: For, start: Operand, stop: Operand, partials: Partials) -> None:
-        """A loop that reduces in lanes: rows of them in registers, if it is printed in vectors, and
-        what is left, or else all, in memory.
+    def sum_in_lanes(self, loop: For, lanes: int) -> None:
+        """A loop that reduces in lanes: rows of vectors in registers. What does not fill the rows
+        is added with masks.
         """
-        lanes = next(iter(partials.values()))[1].size
+        ops = reductions(loop)
         width = self.module.lanes if calls(loop, self.module.called) else lanes
-        if width <= lanes <= (loop.trip_count or lanes) and pays(
-                loop) and have_own_elements(loop):
-            rest = self.whole_vectors(start, stop, lanes)
-            rows = self.rows_in_registers(loop, start, rest, partials, width)
-            vectors = {x: [self.loaded(x, width, row[x]) for row in rows] for x in partials}
-        else:
-            rest, vectors = start, {}
-        if not vectors or (loop.trip_count or 1) % lanes:
-            vectors = self.sum_in_memory(loop, rest, stop, partials, vectors)
-        for x, (op, _) in partials.items():
-            before = Scalar("", x.dtype)
+        rows = tuple({x: self.identities(op, x.dtype, width) for x, op in ops.items()}
+                     for _ in range(0, lanes, width))
+        rest = self.whole_vectors(loop.start, loop.stop, lanes)
+        self.loop(replace(loop, body=(Vectorized(loop, width, rows),)), loop.start, rest, lanes)
+        if count := (loop.trip_count or 0) % lanes:
+            self.alias(loop.index, rest)
+            self.print_vectorized(Vectorized(loop, width, rows[:-(-count // width)], count))
+        for x, op in ops.items():
+            before, vector = Scalar("", x.dtype), f"<{width} x {llvm_type(x.dtype)}>"
             self.print_read(Read(before, x))
-            total = self.combined(op, x.dtype, vectors[x], lanes)
+            total = self.combined(op, x.dtype, [
+                self.computed("%loaded", f"load {vector}, ptr {row[x]}") for row in rows], lanes)
             self.print_let(Let(total, op, (before, total)))
             self.print_assign(Assign(x, total))
 
-    def rows_in_registers(self, loop: For, start: Operand, stop: Operand, partials: Partials,
-                          width: int) -> tuple[dict[Variable, str], ...]:
-        """Whole rows of lanes, in vectors of a width: the names of their variables."""
-        rows: tuple[dict[Variable, str], ...] = tuple(
-            {x: self.at_entry(f"alloca <{width} x {llvm_type(x.dtype)}>") for x in partials}
-            for _ in range(0, next(iter(partials.values()))[1].size, width))
-        for row in rows:
-            for x, (op, _) in partials.items():
-                zero = self.typed(Arithmetic().const(identity_element(op, x.dtype), x.dtype))
-                self.emit(f"store <{width} x {llvm_type(x.dtype)}> splat ({zero}), ptr {row[x]}")
-        body = (Vectorized(loop, width, rows),)
-        self.loop(replace(loop, body=body), start, stop, width * len(rows))
-        return rows
-
-    def sum_in_memory(self, loop: For, start: Operand, stop: Operand, partials: Partials,
-                      vectors: Mapping[Variable, Sequence[str]]) -> dict[Variable, list[str]]:
-        """The lanes with what they have so far, in memory, and the iterations added: whole vectors
-        of them.
-        """
-        self.allocate_on_stack(partial for _, partial in partials.values())
-        if not vectors:
-            self.body(initial_lanes(partials))
-        for x, of_rows in vectors.items():
-            partial, t = partials[x][1], llvm_type(x.dtype)
-            width = partial.size // len(of_rows)
-            for k, vector in enumerate(of_rows):
-                place = self.element(t, self.names[partial], k * width)
-                self.emit(f"store <{width} x {t}> {vector}, ptr {place}")
-        self.body(in_lanes(loop, start, stop, partials))
-        return {x: [self.loaded(x, partial.size, self.names[partial])]
-                for x, (_, partial) in partials.items()}
-
-    def loaded(self, x: Variable, width: int, place: str) -> str:
-        """The name of a vector of so many lanes of a variable, loaded."""
-        return self.computed("%loaded", f"load <{width} x {llvm_type(x.dtype)}>, ptr {place}")
+    def identities(self, op: str, dtype: np.dtype, width: int) -> str:
+        """The address of a vector of so many identity elements, which is stored."""
+        vector = f"<{width} x {llvm_type(dtype)}>"
+        place = self.at_entry(f"alloca {vector}")
+        zero = self.typed(Arithmetic().const(identity_element(op, dtype), dtype))
+        self.emit(f"store {vector} splat ({zero}), ptr {place}")
+        return place
 
     def combined(self, op: str, dtype: np.dtype, vectors: Sequence[str], lanes: int) -> Scalar:
         """All lanes combined: the lower half with the upper one, until one lane is left."""

@@ -27,14 +27,19 @@ class VectorText(FunctionText):
 
     def __init__(self, text: Any, lanes: int) -> None:
         vars(self).update(vars(text))  # the lines and the names are the same objects
-        self.scalars, self.lanes, self.width = text, lanes, lanes
+        self.scalars, self.lanes, self.width, self.active = text, lanes, lanes, lanes
         self.vectors: dict[Operand | Variable, str] = {}  # names of what differs between lanes
         self.spread: dict[Operand | Variable, str] = {}  # and of vectors of what is printed once
         self.steps = Steps()
         self.totals: Mapping[Variable, str] = {}  # the vectors of what is summed in lanes
         self.groups: Mapping[Load | Store, Group] = {}  # of interleaved accesses, by their members
         self.stored: set[Store] = set()  # of them, those whose turn has been
-        self.mask = ""  # which lanes have taken the branches around; empty: all
+        self.mask = ""  # which lanes run here, and have taken the branches around; empty: all
+
+    def run_first(self, count: int) -> None:
+        """Run only so many lanes, the first ones."""
+        self.active = count
+        self.mask = f"<{', '.join(f'i1 {int(lane < count)}' for lane in range(self.lanes))}>"
 
     def emit(self, instruction: str) -> None:
         self.scalars.emit(instruction)  # which may be a subclass's, with locations
@@ -132,13 +137,16 @@ class VectorText(FunctionText):
         self.alias(declare.variable, declare.value)
 
     def print_assign(self, assign: Assign | Declare) -> None:
-        x = assign.variable
+        x, new = assign.variable, assign.value
+        if self.mask:
+            old, chosen = Scalar("", x.dtype), Scalar("", x.dtype)
+            self.print_read(Read(old, x))
+            self.define(chosen, f"select {self.in_lanes('i1')} {self.mask}, {self.typed(new)}, "
+                                f"{self.typed(old)}")
+            new = chosen
         if x in self.totals:
-            return self.emit(f"store {self.typed(assign.value)}, ptr {self.totals[x]}")
-        if not self.mask:
-            return self.alias(x, assign.value)
-        new, old = self.typed(assign.value), self.typed(x)
-        self.define(x, f"select {self.in_lanes('i1')} {self.mask}, {new}, {old}")
+            return self.emit(f"store {self.typed(new)}, ptr {self.totals[x]}")
+        self.alias(x, new)
 
     def print_if(self, branch: If) -> None:
         before, test, t = self.mask, self.value(branch.test), self.in_lanes("i1")
@@ -194,7 +202,8 @@ class VectorText(FunctionText):
         elif step == 1:
             super().print_load(load)
         else:
-            for lane, before in enumerate(["poison", *[""] * (self.lanes - 1)]):
+            start = "poison" if self.active == self.lanes else "zeroinitializer"
+            for lane, before in enumerate([start, *[""] * (self.active - 1)]):
                 element = Scalar("", x.dtype)
                 index = self.of_lane(load.index, lane)
                 self.scalars.print_load(Load(element, load.buffer, index))
@@ -261,7 +270,7 @@ class VectorText(FunctionText):
             return self.print_stores(store, self.groups[store])
         if self.steps.at(store.buffer, store.index) == 1:
             return super().print_store(store)
-        for lane in range(self.lanes):
+        for lane in range(self.active):
             value = self.in_lane(store.value, lane)
             self.scalars.print_store(Store(store.buffer, self.of_lane(store.index, lane), value))
 
@@ -273,4 +282,4 @@ class VectorText(FunctionText):
         at = f"ptr {self.address(x.buffer, x.index)}, i32 {size}, {self.in_lanes('i1')} "
         name = f"v{self.lanes}i8" if dtype == BOOL else mangled(dtype, self.lanes)
         return (f"call void @llvm.masked.store.{name}.p0({value}, {at}{self.mask})" if value else
-                f"call {t} @llvm.masked.load.{name}.p0({at}{self.mask}, {t} poison)")
+                f"call {t} @llvm.masked.load.{name}.p0({at}{self.mask}, {t} zeroinitializer)")

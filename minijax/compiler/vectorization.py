@@ -27,6 +27,7 @@ class Vectorized(Statement):
     loop: For
     lanes: int
     totals: tuple[Mapping[Variable, str], ...] = ({},)
+    count: int | None = None  # of iterations, if they do not fill the rows
 
 
 @cached_on_node

@@ -51,6 +51,11 @@ PROGRAMS = {
     "rows of eight, of which each is a column": lambda x: jnp.fft.fft(x[:, :64]).real,
     "sums with a rest": lambda x: (x[:, :999].sum(1), x[:, :77].prod(1),
                                    jnp.exp(x[:, :75]).sum(1)),
+    "sums of what is gathered, with a rest": lambda x: (
+        (x[:, jnp.arange(999) * 7 % 1000] * x[:, jnp.arange(999) ** 2 % 1000]).sum(1),
+        jnp.exp(x[:, jnp.arange(75) * 7]).sum(1)),
+    "a sum of quotients, with a rest": lambda x: jnp.sum(
+        100 // (x[:, :77] * 50).astype(jnp.int32), 1),
     "a sum of bytes": lambda x: jnp.sum((x * 50).astype(jnp.int8), 1, dtype=jnp.int8),
     "a sum over short searches": lambda x: jnp.mean(jnp.argmax(x.reshape(-1, 10), 1) == 3),
     "a flag": lambda x: jnp.where(x[0, 0] > 0, jnp.sin(x), x) + jnp.where(x[0, 0] > 9, x / 3, 1),
