@@ -350,8 +350,11 @@ class FunctionText:
             return self.loop(replace(loop, index=k, body=body), start, stop, lanes)
         rest = self.whole_vectors(start, stop, lanes)
         self.loop(replace(loop, body=(Vectorized(loop, lanes),)), start, rest, lanes)
-        if (loop.trip_count or 1) % lanes:
+        if start is not loop.start or stop is not loop.stop or loop.trip_count is None:
             self.loop(loop, rest, stop)
+        elif count := loop.trip_count % lanes:
+            self.alias(loop.index, rest)
+            self.print_vectorized(Vectorized(loop, lanes, count=count))
 
     def print_vectorized(self, vectorized: Vectorized) -> None:
         loop, lanes = vectorized.loop, vectorized.lanes
