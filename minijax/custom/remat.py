@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.util import context
-from minijax.core import Primitive, current_source
-from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
-                                                rearranged, split_half)
+from minijax.core import Primitive
+from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, eval_jaxpr_with,
+                                                join_residuals, rearranged, split_half)
 from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
 from minijax.core.dce import used_inputs, without_dead_equations
-from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from minijax.core.tracing import stage
 
 Policy = Callable[..., Any]
@@ -29,19 +28,12 @@ def inline_calls(closed: ClosedJaxpr, call: Primitive = jit_p) -> ClosedJaxpr:
       closed: a program.
       call: the primitive whose calls are inlined.
     """
-    @context.leaving(current_source)
-    def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list:
-        jaxpr = closed.jaxpr
-        values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args),
-                                 strict=True))
-        for eqn in jaxpr.eqns:
-            if eqn.primitive is call:
-                outs = run(eqn.params["jaxpr"], [values[v] for v in eqn.invars])
-                values |= zip(eqn.outvars, outs, strict=True)
-            else:
-                values.run(eqn)
-        return [values[v] for v in jaxpr.outvars]
-    return stage(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
+    def evaluate(eqn: JaxprEqn, values: list) -> list:
+        if eqn.primitive is call:
+            return eval_jaxpr_with(evaluate, eqn.params["jaxpr"], values)
+        return eqn.primitive.bind_list(*values, **eqn.params)
+    return stage(lambda *args: eval_jaxpr_with(evaluate, closed, args), closed.in_avals,
+                 closed.jaxpr.debug_info)
 
 
 # ── Equations with programs inside ───────────────────────────────────────────────────────────

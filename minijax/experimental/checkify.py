@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import config, core, numpy as jnp, tree_util
+from minijax.control_flow.program_rules import eval_jaxpr_with
 from minijax.util import source_info
 from minijax.experimental.checked import (INT, Checking, DivisionByZeroError, ErrorCategory, Failed,
                                           FailedCheckError, Failure, JaxException, JaxRuntimeError,
@@ -129,7 +130,7 @@ def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_chec
         with config.debug_out_of_bounds(True) if OOBError in errors else contextlib.nullcontext():
             closed = flat.staged([])
         run = Checking(frozenset(errors))
-        out = flat.result(run.outputs(closed))
+        out = flat.result(eval_jaxpr_with(run.evaluate, closed, ()))
         return Error(run.failures, run.sites), out
     return checkified
 
