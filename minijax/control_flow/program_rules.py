@@ -10,15 +10,14 @@ from typing import Any
 
 from minijax import core
 from minijax.core import (Avals, Axis, ForPrimitive, Outs, Params, Primitive, ShapedArray,
-                          Undefined, Zero, current_source)
+                          Undefined, Zero)
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import partial_eval_jaxpr
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import batch_jaxpr
-from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, Var, cached_on_jaxpr,
-                                eval_jaxpr, jaxpr_as_fun, merge_lists, partition_list)
+from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, jaxpr_as_fun,
+                                merge_lists, partition_list)
 from minijax.core.tracing import stage
-from minijax.util import context
 
 Flags = Sequence[bool]
 
@@ -44,19 +43,6 @@ def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
 
 def split_half(items: Sequence[Any]) -> list[list[Any]]:
     return split_list(items, len(items) // 2)
-
-
-@context.leaving(current_source)
-def eval_jaxpr_with(evaluate: Callable[[JaxprEqn, list], list], closed: ClosedJaxpr,
-                    args: Sequence[Any]) -> list[Any]:
-    """Run a program by an interpreter: a function of each equation and of its operands' values."""
-    jaxpr = closed.jaxpr
-    env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args), strict=True))
-    for eqn in jaxpr.eqns:
-        current_source.set(eqn.source_info)
-        outs = evaluate(eqn, [env[x] for x in eqn.invars])
-        env.update(zip(eqn.outvars, outs, strict=True))
-    return [env[x] for x in jaxpr.outvars]
 
 
 @cached_on_jaxpr

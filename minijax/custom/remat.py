@@ -9,16 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.core import Primitive
-from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, eval_jaxpr_with,
-                                                join_residuals, rearranged, split_half)
+from minijax.core import Primitive, current_source
+from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
+                                                rearranged, split_half)
 from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
 from minijax.core.dce import used_inputs, without_dead_equations
-from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
 from minijax.core.tracing import stage
+from minijax.util import context
 
 Policy = Callable[..., Any]
+
+
+@context.leaving(current_source)
+def eval_jaxpr_with(evaluate: Callable[[JaxprEqn, list], list], closed: ClosedJaxpr,
+                    args: Sequence[Any]) -> list[Any]:
+    """Run a program by an interpreter: a function of each equation and of its operands' values."""
+    jaxpr = closed.jaxpr
+    env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args), strict=True))
+    for eqn in jaxpr.eqns:
+        current_source.set(eqn.source_info)
+        outs = evaluate(eqn, [env[x] for x in eqn.invars])
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [env[x] for x in jaxpr.outvars]
 
 
 def inline_calls(closed: ClosedJaxpr, call: Primitive = jit_p) -> ClosedJaxpr:

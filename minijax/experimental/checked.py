@@ -17,7 +17,8 @@ from minijax.core import Array, ShapedArray, Zero
 from minijax.control_flow.cond import without_checks
 from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
 from minijax.control_flow.loop_rules import CARRY, CONST, Loop, Scan, While, scan_p, while_p
-from minijax.control_flow.program_rules import eval_jaxpr_with, split_list
+from minijax.control_flow.program_rules import split_list
+from minijax.custom.remat import eval_jaxpr_with
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun, subjaxprs
 from minijax.primitives.algebra import div_p
 from minijax.primitives.checks import Report, check_effect, check_p

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import config, core, numpy as jnp, tree_util
-from minijax.control_flow.program_rules import eval_jaxpr_with
+from minijax.custom.remat import eval_jaxpr_with
 from minijax.util import source_info
 from minijax.experimental.checked import (INT, Checking, DivisionByZeroError, ErrorCategory, Failed,
                                           FailedCheckError, Failure, JaxException, JaxRuntimeError,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from minijax import core
 from minijax.core import Array, ArrayImpl, Primitive
 from minijax.core.dce import without_dead_equations
-from minijax.control_flow.program_rules import eval_jaxpr_with
+from minijax.custom.remat import eval_jaxpr_with
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import Grid, Names

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, numpy as jnp, tree_util
-from minijax.control_flow.program_rules import eval_jaxpr_with
+from minijax.custom.remat import eval_jaxpr_with
 from minijax.core.jaxpr import JaxprEqn, subjaxprs
 from minijax.experimental.sparse import bcoo, products
 from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
