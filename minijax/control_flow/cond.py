@@ -22,7 +22,6 @@ from minijax.control_flow.program_rules import (elementwise_or, join_residuals, 
 from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction, listed,
                                                    pcast_advice, share_consts, type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
                                 partition_list, subjaxprs)
@@ -60,7 +59,7 @@ def _batch(axis: Axis, args: list, dims: list, *, branches: Branches) -> Outs:
     last = len(branches) - 1
     index = comparison.clamp_p.bind(np.int32(0), index, np.int32(last))
     which = index if last > 1 else comparison.ne_p.bind(index, np.int32(0))
-    operands = [batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
+    operands = [core.batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
     results = []
     for n, branch in enumerate(branches):
         taken = comparison.eq_p.bind(index, np.int32(n))

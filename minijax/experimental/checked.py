@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import config, core, dtypes, numpy as jnp, tree_util
+from minijax import config, core, dtypes, lax, numpy as jnp, tree_util
 from minijax.util import source_info
 from minijax.core import Array, ShapedArray, Zero
 from minijax.control_flow.cond import without_checks
@@ -20,12 +20,9 @@ from minijax.control_flow.loop_rules import CARRY, CONST, Loop, Scan, While, sca
 from minijax.control_flow.program_rules import split_list
 from minijax.custom.remat import eval_jaxpr_with
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun, subjaxprs
-from minijax.primitives.algebra import div_p
 from minijax.primitives.checks import Report, check_effect, check_p
-from minijax.primitives.comparison import select_n_p
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import reshaped, zeros
-from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.sharp_bits.out_of_bounds import Access
 from minijax.core.tracing import stage, stage_with_aux
 
@@ -165,14 +162,14 @@ def values_at_failure(flags: Any, values: Sequence[Any], which: int) -> list:
         shape = x.shape[flags.ndim:]
         rows = reshaped(x, (flat.size, *shape))
         starts = [converted(index, INT), *[np.int32(0)] * len(shape)]
-        row = dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *shape))
+        row = lax.dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *shape))
         return reshaped(row, shape)
     return list(map(row_at_index, values))
 
 
 def _merge_failures(before: Failure, after: Failure) -> Failure:
     failed = before[0] != 0
-    return [select_n_p.bind(failed, new, old) for old, new in zip(before, after, strict=True)]
+    return [lax.select_n_p.bind(failed, new, old) for old, new in zip(before, after, strict=True)]
 
 
 def _avals_of(kinds: Iterable[Kind]) -> list[ShapedArray]:
@@ -386,5 +383,6 @@ def _nans(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -
 
 # Of each error the function from an operation to flags, one of which is set where it failed.
 OPERATION_CHECKS: dict[ErrorCategory, Callable[..., list]] = {
-    DivisionByZeroError: lambda primitive, args, outs: [args[1] == 0] if primitive is div_p else [],
+    DivisionByZeroError: lambda primitive, args, outs: (
+        [args[1] == 0] if primitive is lax.div_p else []),
     NaNError: _nans}

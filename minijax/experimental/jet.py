@@ -19,7 +19,6 @@ from minijax.core import (Array, ArrayImpl, Level, Params, Primitive, RuleTrace,
 from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
-from minijax.primitives.ad_util import instantiate
 from minijax.core.tracing import check_arg, run_flat, stage
 
 
@@ -125,7 +124,7 @@ class Curve:
 
     def slope(self) -> Curve:
         """Its first derivative, as a curve."""
-        return Curve(instantiate(self[1]), lambda n: self[n + 1])
+        return Curve(core.instantiate(self[1]), lambda n: self[n + 1])
 
 
 def has_derivatives(aval: ShapedArray) -> bool:
@@ -185,7 +184,7 @@ def _curve(value: Array, terms: Sequence[Any]) -> Curve:
 
 def _term(curve: Curve, n: int) -> Array:
     if has_derivatives(curve[0].aval):
-        return instantiate(curve[n])
+        return core.instantiate(curve[n])
     return jnp.zeros(curve[0].shape)
 
 
@@ -246,7 +245,7 @@ def program_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
     primitive, args, params = core.run_with(trace, primitive.staged, args, params)
     curves = list(map(trace.split, args))
     values = [c[0] for c in curves]
-    derivatives = [[instantiate(c[n + 1]) for n in range(count(c[0].aval))] for c in curves]
+    derivatives = [[core.instantiate(c[n + 1]) for n in range(count(c[0].aval))] for c in curves]
     outs = iter(trace.below(primitive.extend, lambda closed: jet_jaxpr(closed, trace.order), count,
                             values, derivatives, **params))
     results = [next(outs) for _ in primitive.type_of([x.aval for x in values], params)]

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import core, dtypes
 from minijax.core import Array, Example, refuse
 from minijax.control_flow.loops import scan
 from minijax.transforms.derived import derived
 from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
 from minijax.primitives.comparison import select
-from minijax.primitives.ad_util import move_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, identity_like, lower_part, matmul,
                                        matrix_transpose)
 from minijax.primitives.rounding import abs
@@ -95,8 +94,8 @@ def _reflected(a: Array, taus: Array, c: Array, reverse: bool) -> Array:
         v, tau = (shape.expand_dims(x, (x.ndim,)) for x in each)
         return c - shape.expand_dims(tau, (tau.ndim,)) * matmul(v, matmul(adjoint(v), c)), None
     count = taus.shape[-1]
-    columns = move_axis(vectors, -1, 0)[:count]
-    return scan(reflect, c, (columns, move_axis(taus, -1, 0)), reverse=reverse)[0]
+    columns = core.move_axis(vectors, -1, 0)[:count]
+    return scan(reflect, c, (columns, core.move_axis(taus, -1, 0)), reverse=reverse)[0]
 
 
 def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
@@ -166,8 +165,8 @@ def _tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_sing
             f"dimensions and rows, but got shapes {d.shape} and {b.shape}."))
     if not d.shape[-1]:
         return b
-    low, mid, high = (move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
-    right = move_axis(b, -2, 0)
+    low, mid, high = (core.move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
+    right = core.move_axis(b, -2, 0)
     zero = mid[:1] - mid[:1]
     low, high = (joining.concatenate([x, zero], 0) for x in (low[1:], high[:-1]))
     mid = joining.concatenate([mid, zero + 1], 0)
@@ -182,7 +181,7 @@ def _tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_sing
         small = max(largest * limits.eps, ad_util.filled(limits.tiny, largest))
     _, x = scan(functools.partial(_substitute, small=small), (right[0] * 0, right[0] * 0), rows,
                 reverse=True)
-    return move_axis(x, 0, -2)
+    return core.move_axis(x, 0, -2)
 
 
 def _eliminate(row: tuple, below: tuple, skips_zero: bool) -> tuple[tuple, tuple]:

@@ -162,9 +162,7 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     elif dtype == dtypes.dtype(x):
         core.as_value(x)  # raises for an integer that does not fit
     values = np.array(x, dtype=dtype, order="C")
-    if not dtypes.is_valid_dtype(values.dtype):
-        raise TypeError(f"Value {str(x)!r} with dtype {values.dtype} is not a valid JAX array "
-                        "type. Only arrays of numeric types are supported by JAX.")
+    dtypes.checked(values.dtype, x)
     return _constant_of_program(core.array_from_buffer(values, ShapedArray(values.shape, dtype)))
 
 

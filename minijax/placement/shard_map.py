@@ -20,7 +20,6 @@ from minijax.placement.meshes import P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
-from minijax.primitives.ad_util import batch_to
 from minijax.primitives.axes import inverse
 from minijax.primitives.dynamic_slice import with_batch_axis
 from minijax.primitives.named_axes import cast_operands
@@ -309,7 +308,7 @@ class ShardMapTrace(BatchTrace):
         """A value that has a batch axis if it varies."""
         value, dim = self.split(x)
         varies = self.axis.name in x.aval.vma
-        return self.join(batch_to(value, dim, 0, self.axis.size), 0) if varies else x
+        return self.join(core.batch_to(value, dim, 0, self.axis.size), 0) if varies else x
 
 
 def _check_specs(which: str, specs: Any, sizes: dict) -> None:
