@@ -153,8 +153,11 @@ def _on_ranks(run: Callable[..., list], ranks: Sequence[int], meets: bool, is_cu
     engines = [own] if own.ranks_are_processes else list(map(engine.ThreadEngine, ranks))
 
     def of_rank(here: engine.Engine, operands: list[Buffers]) -> list[np.ndarray]:
-        return context.with_values({engine.current: here}, run,
-                                   *map(operator.itemgetter(here.rank), operands))
+        before = engine.current.set(here)
+        try:
+            return run(*map(operator.itemgetter(here.rank), operands))
+        finally:
+            engine.current.reset(before)
 
     def on_all(operands: list[Buffers]) -> list[Buffers]:
         if meets:
