@@ -13,12 +13,10 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import diagonals, reductions
+from minijax.numpy import diagonals, reductions, searching, sorting
 from minijax.numpy.arguments import (Axes, Inexact, canonical_axes, choose, convert, indices_along,
                                      public)
-from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
-from minijax.numpy.sorting import argsort
 from minijax.primitives.linalg import adjoint
 
 
@@ -171,11 +169,11 @@ def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
 def _svd_of_symmetric(x: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
     """Singular values are the absolute eigenvalues; V takes their signs."""
     vectors, values = lax.linalg.eigh(x, subset_by_index=subset)
-    order: Any = flip(argsort(lax.abs(values), -1), -1)
-    values = take_along_axis(values, order, -1)
+    order: Any = flip(sorting.argsort(lax.abs(values), -1), -1)
+    values = searching.take_along_axis(values, order, -1)
     if not compute_uv:
         return lax.abs(values)
-    u = take_along_axis(vectors, order[..., None, :], -1)
+    u = searching.take_along_axis(vectors, order[..., None, :], -1)
     return SVDResult(u, lax.abs(values), adjoint(u * lax.sign(values)[..., None, :]))
 
 

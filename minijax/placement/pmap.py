@@ -11,7 +11,7 @@ import numpy as np
 
 from minijax.transforms import api
 from minijax.placement import device_put
-from minijax.util import lazily, source_info
+from minijax.util import lazily, source_info, tracebacks
 from minijax import core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.placement.device_put import devices as all_devices
@@ -22,7 +22,6 @@ from minijax.placement.resharding import shard_value
 from minijax.primitives.slicing import index_in_dim
 from minijax.transforms.arguments import as_tuple, check_callable
 from minijax.transforms.jit import JitFunction, jit
-from minijax.util.tracebacks import wraps
 
 
 from_local, to_local = (lazily.later("minijax.placement.gathering", name)
@@ -66,7 +65,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     static = as_tuple(static_broadcasted_argnums, int)
 
-    @wraps(fun)
+    @tracebacks.wraps(fun)
     def mapped_fun(*args: Any, **kwargs: Any) -> Any:
         if static and max(static) >= len(args):
             raise ValueError(

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from minijax import core, tree_util
-from minijax.util import context, source_info
+from minijax.util import context, source_info, tracebacks
 from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
 from minijax.placement.meshes import P, PartitionSpec, current
@@ -24,7 +24,6 @@ from minijax.primitives.axes import inverse
 from minijax.primitives.dynamic_slice import with_batch_axis
 from minijax.primitives.named_axes import cast_operands
 from minijax.primitives.shape import reshape, transpose
-from minijax.util.tracebacks import standing_for
 
 
 Infer: Any = Sentinel("jax.sharding.Infer")  # the specs, or axes, that arguments already have
@@ -75,7 +74,7 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
                         f"{f} of type {type(f)}.")
     manual = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
 
-    @standing_for(f)
+    @tracebacks.standing_for(f)
     def on_shards(*args: Any) -> Any:
         devices = mesh if mesh is not None else current.value or _mesh_around.get()
         if devices is None or devices.empty:

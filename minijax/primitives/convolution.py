@@ -14,13 +14,11 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import ad_util, convert, families, slots
+from minijax.primitives import ad_util, convert, examples, families, slicing, slots
 from minijax.primitives.axes import Axes, Index, Shape, as_dims, inverse, without
 from minijax.primitives.contract import dot_general
-from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p, transpose
-from minijax.primitives.slicing import pad_p
 from minijax.primitives.windowed_reductions import (Padding, dilate_dim, pad_array, padtype_to_pads,
                                                     reduce_window_shape_tuple, stride_dim,
                                                     window_position, windows_impl, windows_of)
@@ -344,7 +342,7 @@ def _conv_examples() -> list[Example]:
              features: int = 1, batches: int = 1, preferred: Any = None) -> Example:
         ones = (1,) * (len(lhs) - 2)
         size = 3. if np.dtype(dtype).kind == "i" else .5
-        arrays = tuple(spaced(-size, size, shape, float, i).astype(dtype)
+        arrays = tuple(examples.spaced(-size, size, shape, float, i).astype(dtype)
                        for i, shape in enumerate((lhs, rhs)))
         return Example(arrays, {
             "dimension_numbers": conv_dimension_numbers(lhs, rhs, letters), "precision": None,
@@ -383,7 +381,7 @@ conv_general_dilated_p = Primitive(
     transpose=ad_util.transposed(_lhs_cotangent, _rhs_cotangent),
     batch=_conv_batch, sharding=slots.layout("convolution"), may_produce_nan=True,
     complex_loop=slots.LEFT_TO_NUMPY,
-    library=functools.partial(families.kernel("convolution"), pad=pad_p.bind,
+    library=functools.partial(families.kernel("convolution"), pad=slicing.pad_p.bind,
                               sizes_of=sizes_of, as_sums=Primitive(
         "conv_general_dilated", abstract_eval=_conv_type, element=_conv_element).bind),
     examples=_conv_examples)

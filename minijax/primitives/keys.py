@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import config, core, dtypes
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype, refuse
-from minijax.primitives import algebra, comparison, convert, families, reduce
+from minijax.primitives import algebra, comparison, convert, families, reduce, slots
 from minijax.primitives.axes import Shape, check_sizes
 from minijax.primitives.ad_util import batch_elementwise, batch_in_front, broadcast_at, filled
 from minijax.primitives.examples import Examples, table
@@ -21,7 +21,6 @@ from minijax.primitives.threefry import threefry2x32
 from minijax.primitives.shape import broadcast, expand_dims, iota, iota_p, reshape
 from minijax.primitives.joining import concatenate, split
 from minijax.primitives.slicing import index_in_dim, slice_in_dim
-from minijax.primitives.slots import layout
 
 TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32 - 1  # of one key in the original layout, whose counters have 32 bits
@@ -178,7 +177,7 @@ random_wrap_p = key_operation(
     "random_wrap",
     program=lambda words, impl: words,
     type_of=_wrap_type,
-    batch=batch_in_front(), sharding=layout("stacked", rank=1),
+    batch=batch_in_front(), sharding=slots.layout("stacked", rank=1),
     examples=table("impl", *((_example_words(*shape), THREEFRY) for shape in [(), (3,), (0,)])))
 
 
@@ -220,7 +219,7 @@ random_fold_in_p = key_operation(
     "random_fold_in",
     program=lambda keys, data: paired(*threefry2x32(*key_words(keys), *number_words(data))),
     type_of=lambda keys, data: keys,
-    batch=batch_in_front(), sharding=layout("elementwise"),
+    batch=batch_in_front(), sharding=slots.layout("elementwise"),
     examples=table("", *((_example_keys(*data.shape), data) for data in (
         np.array(7, np.uint32), np.array([0, -1], np.int32), np.zeros(0, np.uint32),
         np.array([255], np.uint8)))))

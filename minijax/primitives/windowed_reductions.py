@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import comparison, ad_util, sort
+from minijax.primitives import ad_util, comparison, families, sort
 from minijax.primitives.axes import Axes, Index, Shape, with_item
 from minijax.primitives.examples import Examples, grid, table
-from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NUMBER, ORDERED, Reduction, all_weak,
@@ -406,7 +405,7 @@ def _selecting(name: str, program: Callable[..., Array], abstract_eval: Callable
                cotangent: Callable[..., Array], examples: Examples) -> Primitive:
     """A primitive of two arrays, linear in the first; the second decides which elements count."""
     return Primitive(
-        name, impl=by_program(program), program=program, abstract_eval=abstract_eval,
+        name, impl=families.by_program(program), program=program, abstract_eval=abstract_eval,
         jvp=ad_util.linear(0), transpose=ad_util.transposed(cotangent), batch=_batch_pooled,
         examples=examples)
 
