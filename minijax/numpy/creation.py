@@ -18,12 +18,11 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse, tracing
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import sharding_like
-from minijax.numpy import interchange
+from minijax.numpy import interchange, shaping
 from minijax.numpy.arguments import (
     ArrayLike, Inexact, Template, as_array, broadcast_arrays_to_one_shape, broadcast_to_shape,
     check_arraylike, check_promotion, convert, promote_shapes, public,
     shape_of_argument, static_index, static_value)
-from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import random_wrap_p
 from minijax.tree_util import tree_map
@@ -405,7 +404,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     out = _interpolated(first, last, num, steps, endpoint)
     step = (last - first) / float(steps) if steps > 0 else convert(np.nan, first.dtype)
     out = convert(lax.floor(out) if dtypes.issubdtype(dtype, np.integer) else out, dtype)
-    out = moveaxis(out, 0, operator.index(axis))
+    out = shaping.moveaxis(out, 0, operator.index(axis))
     return (out, step) if retstep else out
 
 
@@ -432,7 +431,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     exponents: Any = linspace(start, stop, num, endpoint)
     bases = convert(as_array("logspace", base), exponents.dtype)
     powers = lax.pow(*promote_shapes("logspace", bases, exponents))
-    return moveaxis(convert(powers, dtype or powers.dtype), 0, operator.index(axis))
+    return shaping.moveaxis(convert(powers, dtype or powers.dtype), 0, operator.index(axis))
 
 
 def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = True,
@@ -445,7 +444,7 @@ def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = Tru
     sign = lax.sign(start)
     logs = linspace(lax.log(sign * start), lax.log(sign * stop), num, endpoint)
     out = lax.mul(*promote_shapes("geomspace", lax.exp(logs), sign))
-    return moveaxis(convert(out, dtype or out.dtype), 0, operator.index(axis))
+    return shaping.moveaxis(convert(out, dtype or out.dtype), 0, operator.index(axis))
 
 
 public(globals())
