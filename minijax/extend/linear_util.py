@@ -71,9 +71,7 @@ class WrappedFun:
     in_type: Any = None
     debug_info: source_info.DebugInfo | None = None
 
-    @property
-    def __name__(self) -> str:
-        return source_info.function_name(self.f)
+    __name__ = property(lambda self: source_info.function_name(self.f))
 
     def wrap(self, gen: Callable, gen_static_args: tuple, out_store: Store | None) -> WrappedFun:
         """Apply one more transformation: ``gen(f, [store,] *static_args, *args)``."""

@@ -119,9 +119,7 @@ class Slice:
     def __len__(self) -> int:
         return self.size
 
-    @property
-    def step(self) -> int:
-        return self.stride
+    step = property(lambda self: self.stride)
 
 
 def ds(start: Any, size: int | None = None, stride: int | None = None) -> slice | Slice:

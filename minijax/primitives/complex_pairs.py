@@ -36,13 +36,8 @@ class Pair:
     re: Any
     im: Any
 
-    @property
-    def parts(self) -> tuple[Any, Any]:
-        return self.re, self.im
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.re.shape
+    parts = property(lambda self: (self.re, self.im))
+    shape = property(lambda self: self.re.shape)
 
     def __neg__(self) -> Pair:
         return Pair(-self.re, -self.im)

@@ -63,9 +63,7 @@ class Access(Report):
     normalized: bool = False
     source: SourceInfo | None = None
 
-    @property
-    def size(self) -> int:
-        return self.shape[self.axis]
+    size = property(lambda self: self.shape[self.axis])
 
     def __call__(self, index: np.integer, *_: Any) -> None:
         """Raise or collect a finding for an index out of bounds.

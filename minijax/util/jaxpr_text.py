@@ -38,9 +38,7 @@ class Text:
     style: str = ""
     breaks: bool = False
 
-    @property
-    def width(self) -> int:
-        return len(self.text)
+    width = property(lambda self: len(self.text))
 
 
 @dataclass(frozen=True, slots=True)
