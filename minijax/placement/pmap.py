@@ -11,14 +11,13 @@ import numpy as np
 
 from minijax.transforms import api
 from minijax.placement import device_put
+from minijax.placement.resharding import shard_value
 from minijax.util import lazily, source_info, tracebacks
 from minijax import core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.placement.device_put import devices as all_devices
 from minijax.placement.meshes import Mesh, P
-from minijax.transforms.api import check_axes
 from minijax.placement.named_sharding import NamedSharding, is_sharded
-from minijax.placement.resharding import shard_value
 from minijax.primitives.slicing import index_in_dim
 from minijax.transforms.arguments import as_tuple, check_callable
 from minijax.transforms.jit import JitFunction, jit
@@ -60,7 +59,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     """
     check_callable(fun)
     for what, axes in {"in_axes": in_axes, "out_axes": out_axes}.items():
-        check_axes(f"pmap {what}", axes, (int,))
+        api.check_axes(f"pmap {what}", axes, (int,))
     if devices is not None and not devices:
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     static = as_tuple(static_broadcasted_argnums, int)
