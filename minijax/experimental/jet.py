@@ -50,7 +50,14 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
         raise ValueError("jet terms have inconsistent lengths for different arguments")
     [order] = lengths
     for i, (x, terms) in enumerate(zip(primals, series, strict=False)):
-        _check_argument(i, x, terms)
+        if not tree_util.all_leaves([x]):
+            raise ValueError(f"primal value at position {i} is not an array")
+        for j, term in enumerate(terms):
+            if not tree_util.all_leaves([term]):
+                raise ValueError(f"term {j} for argument {i} is not an array")
+        if not has_derivatives(core.get_aval(x)) and core.get_aval(x).dtype != bool:
+            raise TypeError(f"jet requires floating-point arguments, but argument {i} has the "
+                            f"dtype {core.get_aval(x).dtype}. Convert it, or close over it.")
     flat, leaves = flattened(fun, tuple(primals), "jet")
     values = [check_arg(x) for x in leaves]
     factors = [1. if factorial_scaled else float(math.factorial(n + 1)) for n in range(order)]
@@ -64,17 +71,6 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
                 for terms in derivatives]
     tree = tree_util.tree_structure(flat.result(outs))
     return flat.result(outs), tree_util.tree_unflatten(tree, returned)
-
-
-def _check_argument(i: int, x: Any, terms: Sequence[Any]) -> None:
-    if not tree_util.all_leaves([x]):
-        raise ValueError(f"primal value at position {i} is not an array")
-    for j, term in enumerate(terms):
-        if not tree_util.all_leaves([term]):
-            raise ValueError(f"term {j} for argument {i} is not an array")
-    if not has_derivatives(core.get_aval(x)) and core.get_aval(x).dtype != bool:
-        raise TypeError(f"jet requires floating-point arguments, but argument {i} has the dtype "
-                        f"{core.get_aval(x).dtype}. Convert it, or close over it.")
 
 
 def _as_derivative(value: Array, term: Any) -> Array:

@@ -16,8 +16,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse, tracing
-from minijax.placement.resharding import shard_value
-from minijax.placement.named_sharding import sharding_like
+from minijax.placement import named_sharding, resharding
 from minijax.numpy import interchange, shaping
 from minijax.numpy.arguments import (
     ArrayLike, Inexact, Template, as_array, broadcast_arrays_to_one_shape, broadcast_to_shape,
@@ -312,7 +311,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
     out = _full(a.shape if shape is None else shape, value)
     if isinstance(a, Array) and a.aval.vma:
         return core.pvary(out, a.aval.vma)
-    return shard_value(out, sharding_like(a, out.shape))
+    return resharding.shard_value(out, named_sharding.sharding_like(a, out.shape))
 
 
 def zeros_like(a: Template, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
