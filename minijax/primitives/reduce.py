@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray, refuse
+from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray, Zero, refuse
 from minijax.primitives import analytic, comparison, examples, joining, rounding, slicing, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
@@ -41,13 +41,18 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return reduce_sum_p.bind(operand, axes=tuple(axes))
 
 
-def _prod_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
+@ForPrimitive
+def _prod_jvp(p: Primitive, primals: list, tangents: list, axes: Axes) -> Outs:
     """The sum of the tangents, each times all other factors: those before it and after it."""
+    (x,), (t,) = primals, tangents
+    out = p.bind(x, axes=axes)
+    if any(x.shape[axis] == 0 for axis in axes):
+        return [out], [Zero(out.aval.to_tangent_aval())]
     for axis in sorted(axes, reverse=True):
         before, after = (_exclusive_products(x, axis, reverse) for reverse in (False, True))
         t = reduce_sum_p.bind(mul(t, mul(before, after)), axes=(axis,))
         x = reduce_prod_p.bind(x, axes=(axis,))
-    return t
+    return [out], [t]
 
 
 def _exclusive_products(x: Array, axis: int, reverse: bool) -> Array:
@@ -60,7 +65,7 @@ def _exclusive_products(x: Array, axis: int, reverse: bool) -> Array:
 reduce_prod_p = reduction(
     "reduce_prod", "mul",
     impl=lambda x, axes: np.multiply.reduce(x, axes, dtype=x.dtype),
-    jvp=per_argument(_prod_tangent))
+    jvp=_prod_jvp)
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:

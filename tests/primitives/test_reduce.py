@@ -51,6 +51,13 @@ def test_gradients_of_reductions_are_those_of_jax(name, x, beside_jax):
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)
 
 
+def test_the_tangent_of_a_product_over_an_empty_axis_is_a_symbolic_zero():
+    x = np.zeros((0, 2), np.float32)
+    _, tangent = minijax.linearize(lambda x: lax.reduce_prod(x, (0,)), x)
+    equation, = minijax.make_jaxpr(tangent)(x).eqns
+    assert equation.primitive.name == "broadcast_in_dim"  # of zero: no equation reads x
+
+
 def test_the_second_derivative_of_a_product_is_right():
     x = np.float32([2, 3, 4])
     found = minijax.hessian(lambda x: lax.reduce_prod(x, (0,)))(x)
