@@ -118,8 +118,13 @@ class ClosedJaxpr(core.Program):
             raise ValueError(f"a program with {len(self.jaxpr.constvars)} constants "
                              f"was closed over {len(self.consts)} values")
 
-    in_avals = property(lambda self: [v.aval for v in self.jaxpr.invars])
-    out_avals = property(lambda self: [v.aval for v in self.jaxpr.outvars])
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.outvars]
     literals = property(operator.attrgetter("consts"))
     eqns = property(operator.attrgetter("jaxpr.eqns"))
     effects = property(operator.attrgetter("jaxpr.effects"))
