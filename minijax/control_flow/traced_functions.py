@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax.util import caches
 from minijax import config, core, errors, tree_util
-from minijax.core import Array, ShapedArray
+from minijax.core import Array, Avals, ShapedArray
 from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import rearranged
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -74,7 +74,9 @@ class TracedFunction:
         """
         return TraceRequest(fun, tuple(arg_types), traced_for).traced()
 
-    captures_tracers = property(lambda self: any(isinstance(c, core.Tracer) for c in self.consts))
+    @property
+    def captures_tracers(self) -> bool:
+        return any(isinstance(c, core.Tracer) for c in self.consts)
 
     def is_current(self) -> bool:
         """Whether what the function closed over is still being traced."""
@@ -87,8 +89,13 @@ class TracedFunction:
         names = self.debug_info.arg_names
         return names[0].split("[")[0] if names and names[0] else "carry"
 
-    out_avals = property(lambda self: self.program.out_avals)
-    out_types = property(lambda self: self.out_tree.unflatten_types(self.out_avals))
+    @property
+    def out_avals(self) -> Avals:
+        return self.program.out_avals
+
+    @property
+    def out_types(self) -> Any:
+        return self.out_tree.unflatten_types(self.out_avals)
 
     def tree_of(self, outs: Any) -> Any:
         """These leaves in the tree of the function's result."""

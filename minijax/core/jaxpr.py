@@ -125,6 +125,7 @@ class ClosedJaxpr(core.Program):
     @property
     def out_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.jaxpr.outvars]
+
     literals = property(operator.attrgetter("consts"))
     eqns = property(operator.attrgetter("jaxpr.eqns"))
     effects = property(operator.attrgetter("jaxpr.effects"))

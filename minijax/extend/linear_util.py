@@ -71,7 +71,9 @@ class WrappedFun:
     in_type: Any = None
     debug_info: source_info.DebugInfo | None = None
 
-    __name__ = property(lambda self: source_info.function_name(self.f))
+    @property
+    def __name__(self) -> str:
+        return source_info.function_name(self.f)
 
     def wrap(self, gen: Callable, gen_static_args: tuple, out_store: Store | None) -> WrappedFun:
         """Apply one more transformation: ``gen(f, [store,] *static_args, *args)``."""

@@ -119,7 +119,9 @@ class Slice:
     def __len__(self) -> int:
         return self.size
 
-    step = property(lambda self: self.stride)
+    @property
+    def step(self) -> int:
+        return self.stride
 
 
 def ds(start: Any, size: int | None = None, stride: int | None = None) -> slice | Slice:

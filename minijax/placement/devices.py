@@ -65,7 +65,9 @@ class Device:
         """Its number among the devices of a program: each process has one, or there is one."""
         return self.process_index or self.id
 
-    local_hardware_id = property(lambda self: self.id)
+    @property
+    def local_hardware_id(self) -> int:
+        return self.id
 
     def memory_stats(self) -> None:
         """Statistics of its memory: none."""

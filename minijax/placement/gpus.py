@@ -63,7 +63,9 @@ class GpuDevice(Device):
 class CudaDevice(GpuDevice):
     """An NVIDIA GPU."""
 
-    device_kind = property(lambda self: self.processor.name)
+    @property
+    def device_kind(self) -> str:  # type: ignore[override]
+        return self.processor.name
 
     @classmethod
     def count(cls) -> int:

@@ -274,7 +274,9 @@ class AbstractMesh(_Grid):
         self._set_axes(axis_sizes, axis_names, axis_types)
         self.abstract_device = abstract_device
 
-    abstract_mesh = property(lambda self: self)
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        return self
 
     def update(self, axis_sizes: Sequence[int] | None = None, axis_names: Any = None,
                axis_types: Any = None, **device: Any) -> AbstractMesh:
@@ -311,8 +313,6 @@ class Mesh(_Grid):
     >>> Mesh(devices(), "x")
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
     """
-
-    devices: np.ndarray
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         new: Any = super().__new__(cls)

@@ -55,7 +55,9 @@ class Sharding:
         sizes = dict(self.mesh.shape_tuple)
         return [math.prod(sizes[n] for n in names) for names in self.spec.names(ndim)]
 
-    is_fully_replicated = property(lambda self: all(cut == 1 for cut in self._cuts(0)))
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(cut == 1 for cut in self._cuts(0))
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the shard on one device.

@@ -42,7 +42,9 @@ class ShardedArray(DeviceArray, metaclass=ClassOfArrays):
     __slots__ = ()
     memory: Blocks
 
-    sharding = property(lambda self: self.there().sharding)
+    @property
+    def sharding(self) -> Any:
+        return self.there().sharding
 
     @property
     def device(self) -> Any:

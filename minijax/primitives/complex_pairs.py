@@ -34,8 +34,13 @@ class Pair:
     re: Any
     im: Any
 
-    parts = property(lambda self: (self.re, self.im))
-    shape = property(lambda self: self.re.shape)
+    @property
+    def parts(self) -> tuple[Any, Any]:
+        return self.re, self.im
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.re.shape
 
     def __neg__(self) -> Pair:
         return Pair(-self.re, -self.im)

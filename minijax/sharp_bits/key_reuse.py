@@ -137,7 +137,9 @@ class Operand:
         entry = _shadows.get(id(holder))
         return Operand(x.aval, entry[1] if entry and entry[0]() is holder else None, x)
 
-    holds_keys = property(lambda self: self.shadow is not None or core.has_key_dtype(self.aval))
+    @property
+    def holds_keys(self) -> bool:
+        return self.shadow is not None or core.has_key_dtype(self.aval)
 
     def named(self) -> Shadow:
         """The shadow of its keys; new numbers on first use."""

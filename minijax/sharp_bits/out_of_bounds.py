@@ -63,7 +63,9 @@ class Access(Report):
     normalized: bool = False
     source: SourceInfo | None = None
 
-    size = property(lambda self: self.shape[self.axis])
+    @property
+    def size(self) -> int:
+        return self.shape[self.axis]
 
     def __call__(self, index: np.integer, *_: Any) -> None:
         """Raise or collect a finding for an index out of bounds.

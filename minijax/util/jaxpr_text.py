@@ -38,7 +38,9 @@ class Text:
     style: str = ""
     breaks: bool = False
 
-    width = property(lambda self: len(self.text))
+    @property
+    def width(self) -> int:
+        return len(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,9 @@ class PyTreeDef:
         self.num_leaves = nodes.count(None) if num_leaves is None else num_leaves
         self._hash: int | None = None
 
-    num_nodes = property(lambda self: len(self.nodes))
+    @property
+    def num_nodes(self) -> int:
+        return len(self.nodes)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Return the tree of this structure with these leaves; ValueError if they do not fit.
