@@ -6,11 +6,10 @@ Builds on `derivatives`, `custom.checkpoint`.  Chapter 10.  In JAX: `jax/ad_chec
 from collections.abc import Callable
 from typing import Any
 
-from minijax.transforms import api
+from minijax.transforms import api, derivatives
 from minijax.util import source_info
 from minijax import tree_util
 from minijax.core import ShapedArray
-from minijax.transforms.derivatives import vjp
 from minijax.custom.checkpoint import checkpoint, checkpoint_p, remat
 from minijax.transforms.compiled import jit_p
 from minijax.custom.checkpoint_policies import (Offloadable, Recompute, Saveable, checkpoint_name,
@@ -36,7 +35,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shaped
         def of_leaves(*leaves: Any) -> Any:
             args, kwargs = tree_util.tree_unflatten(tree, leaves)
             return f(*args, **kwargs)
-        return tree_util.tree_leaves(vjp(of_leaves, *leaves)[1])
+        return tree_util.tree_leaves(derivatives.vjp(of_leaves, *leaves)[1])
     names = source_info.describe(f, args, kwargs, "saved_residuals").arg_names
     return _origins(inline_calls(api.make_jaxpr(residuals)(*leaves), checkpoint_p).jaxpr, names)
 

@@ -67,7 +67,11 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     launcher, size, rank = _launched()
     address = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     if launcher:
-        _check_agrees(launcher, num_processes, process_id, size, rank)
+        if num_processes not in (None, size) or process_id not in (None, rank):
+            raise ValueError(
+                f"this is process {rank} of {size}, says {launcher}, but "
+                f"jax.distributed.initialize has process_id={process_id}, "
+                f"num_processes={num_processes}. Leave them out.")
         address, num_processes, process_id = address or launcher, size, rank
     if address is None:
         raise errors.with_cure(ValueError("coordinator_address should be defined."), HOW_TO_START)
@@ -102,14 +106,6 @@ def _launched() -> tuple[str, int, int]:
             size, rank = (int(os.environ[name]) for name in names)
             return launcher, size, rank
     return "", 1, 0
-
-
-def _check_agrees(launcher: str, num_processes: Any, process_id: Any, size: int, rank: int) -> None:
-    """Refuse arguments that differ from what the launcher says."""
-    if num_processes not in (None, size) or process_id not in (None, rank):
-        raise ValueError(
-            f"this is process {rank} of {size}, says {launcher}, but jax.distributed.initialize "
-            f"has process_id={process_id}, num_processes={num_processes}. Leave them out.")
 
 
 def _join(count: int, timeout: int, shutdown_timeout: int) -> None:

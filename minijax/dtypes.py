@@ -507,7 +507,7 @@ def dtype(x: Any) -> Any:
     if python is not None:
         return canonicalize_dtype(_PYTHON_SCALARS[python])
     if isinstance(x, (type, str, np.dtype, KeyType)):
-        return _checked(canonicalize_dtype(_PYTHON_SCALARS.get(x, x)), x)
+        return checked(canonicalize_dtype(_PYTHON_SCALARS.get(x, x)), x)
     aval = getattr(x, "aval", x)
     aval_dtype = getattr(aval, "dtype", None)
     if hasattr(aval, "weak_type"):  # an aval, or what has one: its dtype is canonical already
@@ -516,10 +516,11 @@ def dtype(x: Any) -> Any:
         raise ValueError("Invalid argument to dtype: None.")
     if aval_dtype is None:
         raise TypeError(f"Cannot determine dtype of {x}")
-    return _checked(canonicalize_dtype(aval_dtype), x)
+    return checked(canonicalize_dtype(aval_dtype), x)
 
 
-def _checked(canonical: Any, x: Any) -> Any:
+def checked(canonical: Any, x: Any) -> Any:
+    """The dtype of a value, if arrays may have it."""
     if not is_valid_dtype(canonical):
         raise TypeError(f"Value {str(x)!r} with dtype {canonical} is not a valid JAX array type. "
                         "Only arrays of numeric types are supported by JAX.")

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 from minijax import config
-from minijax.util import lazily
-from minijax.util.tracebacks import wraps
+from minijax.util import lazily, tracebacks
 
 
 class _Profile(NamedTuple):
@@ -108,7 +107,7 @@ def annotate_function(func: Callable, name: str | None = None, **decorator_kwarg
     >>> annotate_function(abs, name="size")(-2)
     2
     """
-    @wraps(func)
+    @tracebacks.wraps(func)
     def annotated(*args: Any, **kwargs: Any) -> Any:
         with TraceAnnotation(name or func.__name__, **decorator_kwargs):
             return func(*args, **kwargs)

@@ -12,8 +12,7 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.core import Array, Primitive
-from minijax.control_flow.loops import scan
-from minijax.control_flow.reducers import primitive_name
+from minijax.control_flow import loops, reducers
 from minijax.control_flow.traced_functions import Operands
 from minijax.primitives.axes import canonical_axis
 from minijax.primitives.convert import converted
@@ -85,7 +84,7 @@ def _cumulative_primitive(fn: Callable, tree: Any, values: list[Array]) -> Primi
     if len(values) > 1 or not dtypes.issubdtype(values[0].dtype, np.number):
         return None
     flat = FlatFunction(fn, tree_util.tree_structure(((tree.unflatten([0]),) * 2, {})))
-    return _CUMULATIVE.get(primitive_name(flat.staged([values[0].aval] * 2)))
+    return _CUMULATIVE.get(reducers.primitive_name(flat.staged([values[0].aval] * 2)))
 
 
 # JAX: a tree of combinations, each level of which is a pass over memory. Here a loop iterates over
@@ -110,7 +109,7 @@ def _cumulate(combine: Callable[..., list], rows: list) -> list:
     if count > 1:
         blocks = [reshaped(slice_in_dim(x, size, length - rest), (count - 1, size, *x.shape[1:]))
                   for x in rows]
-        last, outs = scan(next_block, last, blocks)
+        last, outs = loops.scan(next_block, last, blocks)
         parts.append([reshaped(x, ((count - 1) * size, *x.shape[2:])) for x in outs])
     if rest:
         parts.append(next_block(last, [slice_in_dim(x, length - rest, length) for x in rows])[1])
@@ -123,6 +122,6 @@ def _cumulate_block(combine: Callable[..., list], rows: list) -> list:
         outs = [squeeze(x, (0,)) for x in outs]
         return outs, outs
     first = [slice_in_dim(x, 0, 1) for x in rows]
-    _, outs = scan(step, [squeeze(x, (0,)) for x in first],
-                   [slice_in_dim(x, 1, len(x)) for x in rows])
+    _, outs = loops.scan(step, [squeeze(x, (0,)) for x in first],
+                         [slice_in_dim(x, 1, len(x)) for x in rows])
     return [concatenate([x, ys], 0) for x, ys in zip(first, outs, strict=True)]

@@ -22,19 +22,16 @@ from minijax.control_flow.program_rules import (elementwise_or, join_residuals, 
 from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction, listed,
                                                    pcast_advice, share_consts, type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
                                 partition_list, subjaxprs)
 from minijax.core.dce import without_dead_equations
-from minijax.primitives import ad_util, analytic, comparison
+from minijax.primitives import ad_util, analytic, comparison, reduce, sort
 from minijax.primitives.checks import check_effect
 from minijax.placement import devices
 from minijax.primitives.convert import convert_element_type_p, converted, stop_gradient_p
 from minijax.primitives.dynamic_slice import dynamic_slice_p
-from minijax.primitives.reduce import reduce_or_p
 from minijax.primitives.shape import squeeze_p
-from minijax.primitives.sort import argmax_p
 from minijax.core.tracing import stage
 
 INT = np.dtype(np.int32)
@@ -60,7 +57,7 @@ def _batch(axis: Axis, args: list, dims: list, *, branches: Branches) -> Outs:
     last = len(branches) - 1
     index = comparison.clamp_p.bind(np.int32(0), index, np.int32(last))
     which = index if last > 1 else comparison.ne_p.bind(index, np.int32(0))
-    operands = [batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
+    operands = [core.batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
     results = []
     for n, branch in enumerate(branches):
         taken = comparison.eq_p.bind(index, np.int32(n))
@@ -167,11 +164,11 @@ def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[
                 batched: Sequence[bool]) -> None:
     only = without_dead_equations(rearranged(_part(program, checks=True), outputs=()))
     checks, _ = batch_jaxpr(only, axis.size, axis.name, batched)
-    first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
+    first = sort.argmax_p.bind(active, axes=(0,), index_dtype=INT)
     operands = [_replace_inactive(active, first, x) if b else x
                 for x, b in zip(args, batched, strict=True)]
-    any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
-                                             weak_type=False)
+    any_active = convert_element_type_p.bind(
+        reduce.reduce_or_p.bind(active, axes=(0,)), new_dtype=INT, weak_type=False)
     cond_p.bind(any_active, *operands, branches=(stage(lambda *_: [], checks.in_avals), checks))
 
 

@@ -15,7 +15,7 @@ from minijax.control_flow.program_rules import split_list
 from minijax.core import Avals, Primitive
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.placement import engine
-from minijax.primitives.layouts import OnBlocks
+from minijax.primitives.layouts import OnBlocks, on_blocks
 
 
 def inlined(ins: Avals, outs: Avals, *, field: str, **params: Any) -> OnBlocks:
@@ -31,26 +31,24 @@ def called(ins: Avals, outs: Avals, *, field: str, **_: Any) -> OnBlocks:
     return OnBlocks(rule)
 
 
-def branches(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
+@on_blocks
+def branches(ranks: Any, p: Primitive, blocks: list, *, branches: tuple) -> list:
     """The results of all branches have the layout that cuts most."""
-    def rule(ranks: Any, p: Primitive, blocks: list, *, branches: tuple) -> list:
-        operands = layouts_of(blocks[1:])
-        layouts = [max(each, key=lambda layout: parts(ranks, layout)) for each in zip(
-            *(ranks.program(branch, operands)[1] for branch in branches), strict=True)]
-        programs = tuple(ranks.program(branch, operands, layouts)[0] for branch in branches)
-        return ranks.bound(p, blocks, layouts, branches=programs)
-    return OnBlocks(rule)
+    operands = layouts_of(blocks[1:])
+    layouts = [max(each, key=lambda layout: parts(ranks, layout)) for each in zip(
+        *(ranks.program(branch, operands)[1] for branch in branches), strict=True)]
+    programs = tuple(ranks.program(branch, operands, layouts)[0] for branch in branches)
+    return ranks.bound(p, blocks, layouts, branches=programs)
 
 
 # ── Python ───────────────────────────────────────────────────────────────────────────────────
 
-def debug_callback(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
+@on_blocks
+def debug_callback(ranks: Any, p: Primitive, blocks: list, *, callback: Any, **params: Any) -> list:
     """Python gets whole arrays, on the first rank."""
-    def rule(ranks: Any, p: Primitive, blocks: list, *, callback: Any, **params: Any) -> list:
-        blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
-        first = callback.called_where(lambda: engine.current.get().rank == ranks.grid.ranks[0])
-        return ranks.bound(p, blocks, [], callback=first, **params)
-    return OnBlocks(rule)
+    blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
+    first = callback.called_where(lambda: engine.current.get().rank == ranks.grid.ranks[0])
+    return ranks.bound(p, blocks, [], callback=first, **params)
 
 
 class CalledOnce:
@@ -70,59 +68,57 @@ class CalledOnce:
         return repr(self.callback)
 
 
-def pure_callback(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
+def _call_once(ranks: Any, p: Primitive, blocks: list, *, callback: Any, result_avals: Avals,
+               **params: Any) -> list:
     """Each process calls Python with whole arrays."""
-    def rule(ranks: Any, p: Primitive, blocks: list, *, callback: Any, **params: Any) -> list:
-        blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
-        once = CalledOnce(callback, ranks.grid.ranks, p.name)
-        return ranks.bound(p, blocks, [((),) * x.ndim for x in outs], callback=once, **params)
-    return OnBlocks(rule)
+    blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
+    once = CalledOnce(callback, ranks.grid.ranks, p.name)
+    return ranks.bound(p, blocks, [((),) * aval.ndim for aval in result_avals], callback=once,
+                       result_avals=result_avals, **params)
 
 
-def io_callback(ins: Avals, outs: Avals, **params: Any) -> OnBlocks:
-    called: Any = pure_callback(ins, outs).rule
+pure_callback = on_blocks(_call_once)
 
-    def rule(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
-        if any(x.is_cut for x in blocks) and engine.current.get().ranks_are_processes:
-            raise errors.with_cure(
-                NotImplementedError("io_callback of an array that is cut over several devices: "
-                                    "no process has all of it."),
-                "Gather it first, jax.lax.with_sharding_constraint(x, P()): each process then "
-                "calls the function with the whole array.")
-        return called(ranks, p, blocks, **params)
-    return OnBlocks(rule)
+
+@on_blocks
+def io_callback(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
+    if any(x.is_cut for x in blocks) and engine.current.get().ranks_are_processes:
+        raise errors.with_cure(
+            NotImplementedError("io_callback of an array that is cut over several devices: "
+                                "no process has all of it."),
+            "Gather it first, jax.lax.with_sharding_constraint(x, P()): each process then "
+            "calls the function with the whole array.")
+    return _call_once(ranks, p, blocks, **params)
 
 
 # ── Loops ────────────────────────────────────────────────────────────────────────────────────
 
-def scan_loop(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
+@on_blocks
+def scan_loop(ranks: Any, p: Primitive, blocks: list, *, jaxpr: ClosedJaxpr, num_consts: int,
+              num_carry: int, **params: Any) -> list:
     """Rows are whole along the axis of the loop."""
-    def rule(ranks: Any, p: Primitive, blocks: list, *, jaxpr: ClosedJaxpr, num_consts: int,
-             num_carry: int, **params: Any) -> list:
-        consts, carry, rows = split_list(blocks, num_consts, num_carry)
-        rows = [ranks.relayout(x, ((), *x.layout[1:]), "a loop runs along its first axis", p.name)
-                for x in rows]
-        body, consts, carry, of_rows, sums = loop_body(
-            ranks, p, jaxpr, consts, carry, [layout[1:] for layout in layouts_of(rows)])
-        starts = [x._replace(value=ranks.on_first(x.value, names, 0)) if names else x
-                  for x, names in zip(carry, sums, strict=False)]
-        outs = ranks.bound(p, [*consts, *starts, *rows],
-                           [*layouts_of(carry), *(((), *layout) for layout in of_rows)],
-                           jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
-        return [x._replace(value=ranks.reduced(x.value, "add", names, p.name)) if names else x
-                for x, names in zip(outs, sums, strict=True)]
-    return OnBlocks(rule)
+    consts, carry, rows = split_list(blocks, num_consts, num_carry)
+    rows = [ranks.relayout(x, ((), *x.layout[1:]), "a loop runs along its first axis", p.name)
+            for x in rows]
+    body, consts, carry, of_rows, sums = loop_body(
+        ranks, p, jaxpr, consts, carry, [layout[1:] for layout in layouts_of(rows)])
+    starts = [x._replace(value=ranks.on_first(x.value, names, 0)) if names else x
+              for x, names in zip(carry, sums, strict=False)]
+    outs = ranks.bound(p, [*consts, *starts, *rows],
+                       [*layouts_of(carry), *(((), *layout) for layout in of_rows)],
+                       jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
+    return [x._replace(value=ranks.reduced(x.value, "add", names, p.name)) if names else x
+            for x, names in zip(outs, sums, strict=True)]
 
 
-def while_loop(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
-    def rule(ranks: Any, p: Primitive, blocks: list, *, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
-             body_jaxpr: ClosedJaxpr, body_nconsts: int) -> list:
-        tests, consts, carry = split_list(blocks, cond_nconsts, body_nconsts)
-        body, consts, carry, *_ = loop_body(ranks, p, body_jaxpr, consts, carry, None)
-        test, _ = ranks.program(cond_jaxpr, layouts_of([*tests, *carry]))
-        return ranks.bound(p, [*tests, *consts, *carry], layouts_of(carry), cond_jaxpr=test,
-                           body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)
-    return OnBlocks(rule)
+@on_blocks
+def while_loop(ranks: Any, p: Primitive, blocks: list, *, cond_jaxpr: ClosedJaxpr,
+               cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> list:
+    tests, consts, carry = split_list(blocks, cond_nconsts, body_nconsts)
+    body, consts, carry, *_ = loop_body(ranks, p, body_jaxpr, consts, carry, None)
+    test, _ = ranks.program(cond_jaxpr, layouts_of([*tests, *carry]))
+    return ranks.bound(p, [*tests, *consts, *carry], layouts_of(carry), cond_jaxpr=test,
+                       body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)
 
 
 def loop_body(ranks: Any, p: Primitive, body: ClosedJaxpr, consts: list, carry: list,

@@ -26,9 +26,8 @@ from minijax.core.transpose import backward_pass
 from minijax.core.vmap import batch_jaxpr, with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
-from minijax.primitives.analytic import sin_p
+from minijax.primitives import analytic, reduce
 from minijax.primitives.ad_util import add_cotangents, batch_to, instantiate, zeros
-from minijax.primitives.reduce import reduce_or_p
 from minijax.sharp_bits.findings import Step, in_step
 from minijax.core.tracing import stage, stage_with_aux
 
@@ -335,7 +334,7 @@ def _scan_examples() -> list[Example]:
     scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
 
     def body(w: Any, c: Any, x: Any) -> list:
-        new = w * sin_p.bind(c) + x
+        new = w * analytic.sin_p.bind(c) + x
         return [new, new * new]
     shared = {"jaxpr": stage(body, [scalar, vector, vector]), "num_consts": 1, "num_carry": 1}
     w, c = np.float32(0.9), np.array([0.1, -0.4], np.float32)
@@ -423,7 +422,7 @@ class While(Loop):
             return [select_along_batch(which, [old, x]) if axis.size > 1 else x  # one goes on here
                     for old, x in zip(carry, new, strict=True)]
 
-        any_continues = lambda *args: [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
+        any_continues = lambda *args: [reduce.reduce_or_p.bind(continues(*args)[0], axes=(0,))]
         return (stage(any_continues, condition.in_avals, condition.jaxpr.debug_info),
                 stage(step, avals, self.body.jaxpr.debug_info))
 

@@ -19,12 +19,11 @@ from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
 from minijax.core.vmap import vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.primitives import ad_util, families, reduce as reductions, windowed_reductions
+from minijax.primitives import (ad_util, comparison, families, reduce as reductions, slots,
+                                windowed_reductions)
 from minijax.primitives.axes import Shape, as_dims, without
-from minijax.primitives.comparison import select
 from minijax.primitives.convert import converted
 from minijax.primitives.gather_scatter import gather, scatter, scatter_add
-from minijax.primitives.slots import extremum_identity
 from minijax.primitives.windowed_reductions import (
     dilate_dim, padtype_to_pads, reduce_window_max_p, reduce_window_min_p,
     reduce_window_shape_tuple, reduce_window_sum_p, windows_of)
@@ -199,7 +198,7 @@ class _Reduction:
         dtype, name = self.operands[0].dtype, primitive_name(self.jaxpr)
         if name in ("max", "min"):
             infinite = -np.inf if name == "max" else np.inf
-            same = start == infinite or start == extremum_identity(name, dtype)
+            same = start == infinite or start == slots.extremum_identity(name, dtype)
         else:
             identities = {"add": 0, "mul": 1, "or": 0, "xor": 0,
                           "and": True if dtype.kind == "b" else -1}
@@ -335,5 +334,5 @@ def applied_repeatedly(func: Callable[[Array], Array], x: Array, times: Array) -
 
     def once_more(state: tuple) -> tuple:
         k, y = state
-        return k + 1, select(k < times, converted(func(y), y.dtype), y)
+        return k + 1, comparison.select(k < times, converted(func(y), y.dtype), y)
     return while_loop(lambda state: state[0] < most, once_more, (0, x))[1]

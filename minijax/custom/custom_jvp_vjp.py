@@ -239,6 +239,13 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return tree_util.tree_map(zero_of, val)
 
 
+def sum_of_tangents(terms: Sequence[Any], result: Any) -> Any:
+    """The tangent of a result: what each argument adds to it; zero where there is nothing."""
+    if not terms:
+        return zero_from_primal(result)
+    return functools.reduce(lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms)
+
+
 def _rule_tangent(t: Any, symbolic_zeros: bool) -> Any:
     """A tangent or cotangent as a rule gets it."""
     return SymbolicZero(t.aval) if symbolic_zeros and isinstance(t, Zero) else public_tangent(t)
@@ -451,11 +458,7 @@ class custom_jvp(CustomFunction):
         def jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
             result = self(*primals)
             terms = [f(t, result, *primals) for f, t in zip(jvps, tangents, strict=True) if f]
-            if not terms:
-                zero = lambda x: instantiate(Zero(x.aval.to_tangent_aval()))
-                return result, tree_util.tree_map(zero, result)
-            return result, functools.reduce(
-                lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms)
+            return result, sum_of_tangents(terms, result)
         self.defjvp(jvp)
 
     def rule(self, call: Call) -> Rule | None:

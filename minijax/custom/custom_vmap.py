@@ -26,7 +26,6 @@ from minijax.core.jvp import jvp_flat, jvp_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
 from minijax.core.vmap import Dim, vmap_flat
 from minijax.primitives.analytic import sin_p
-from minijax.primitives.ad_util import batch_to, instantiate
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.core.tracing import check_arg, stage
 
@@ -60,7 +59,7 @@ def _jvp(p: Primitive, primals: list, tangents: list, *, call: ClosedJaxpr, rule
             values, nonzero = split_list(args, len(has))
             zeros = [Zero(x.aval.to_tangent_aval()) for x in partition_list(values, has)[False]]
             outs, out_tangents = jvp_flat(outs_of_rule, values, merge_lists((zeros, nonzero), has))
-            return [*outs, *map(instantiate, out_tangents)]
+            return [*outs, *map(core.instantiate, out_tangents)]
         outs, out_dims = (derivative(*args), [None] * 2 * len(keep)) if dims.count(None) == len(
             dims) else vmap_flat(derivative, size, None, args, dims)
         return ([_with_one_axis(x, d, b, size) for x, d, b in zip(
@@ -74,7 +73,7 @@ def _jvp(p: Primitive, primals: list, tangents: list, *, call: ClosedJaxpr, rule
 def _with_one_axis(x: Array, dim: Dim, batched: bool, size: int) -> Array:
     """A result with its batch axis in front; where its rule has made another, their diagonal."""
     if dim is None or not batched:
-        return x if dim is None else batch_to(x, dim, 0, size)
+        return x if dim is None else core.batch_to(x, dim, 0, size)
     outs, _ = vmap_flat(lambda x, i: [dynamic_index_in_dim(x, i, 0, keepdims=False)], size, None,
                         [x, core.as_value(np.arange(size, dtype=np.int32))], [dim, 0])
     return outs[0]

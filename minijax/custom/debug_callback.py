@@ -18,9 +18,7 @@ from minijax.util import lazily, source_info
 from minijax.core import Avals, Axis, Effect, ForPrimitive, Outs, Primitive, cannot
 from minijax.control_flow.program_rules import batch_axes_first
 from minijax.core.jaxpr import merge_lists, partition_list
-from minijax.primitives import families
-from minijax.primitives.joining import stack
-from minijax.primitives.slicing import index_leading
+from minijax.primitives import families, joining, slicing
 
 logger = logging.getLogger("minijax")
 
@@ -67,10 +65,10 @@ class HostCallback:
 def batch_unrolled(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
     """One call for each example, one after the other; of an axis that is not empty."""
     rows = batch_axes_first(args, dims)
-    results = [p.bind_list(*(x if d is None else index_leading(x, i)
+    results = [p.bind_list(*(x if d is None else slicing.index_leading(x, i)
                              for x, d in zip(rows, dims, strict=True)), **params)
                for i in range(axis.size)]
-    outs = [stack(column) for column in zip(*results, strict=True)]
+    outs = [joining.stack(column) for column in zip(*results, strict=True)]
     return outs, [0] * len(outs)
 
 

@@ -14,7 +14,6 @@ from minijax.core import Avals, Axis, Effect, ForPrimitive, Outs, Primitive, Sha
 from minijax.custom.debug_callback import (HostCallback, batch_unrolled, callback_primitive, logger)
 from minijax.control_flow.loops import scan
 from minijax.control_flow.program_rules import batch_axes_first, refusing
-from minijax.primitives.ad_util import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.util.callback_errors import raised_by_callback
 
@@ -118,7 +117,7 @@ def _batch_pure(p: Primitive, axis: Axis, args: list, dims: list, /, *, vmap_met
     if vmap_method.startswith("sequential"):
         return _one_by_one(p, axis, args, dims, vmap_method == "sequential_unrolled", params)
     new_size: Any = {"expand_dims": 1, "broadcast_all": axis.size}.get(vmap_method)
-    operands = [x if d is None and new_size is None else batch_to(x, d, 0, new_size)
+    operands = [x if d is None and new_size is None else core.batch_to(x, d, 0, new_size)
                 for x, d in zip(args, dims, strict=True)]
     avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params["result_avals"])
     outs = p.bind(*operands, **params | {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import tree_util
+from minijax import core, tree_util
 from minijax.core import (Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Undefined,
                           Zero, cannot)
 from minijax.transforms.compiled import ProgramPrimitive, running
@@ -23,7 +23,6 @@ from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import algebra
-from minijax.primitives.ad_util import batch_to, instantiate
 from minijax.core.tracing import stage
 
 
@@ -48,7 +47,7 @@ class Directions(NamedTuple):
         return Directions(self.backward, self.forward, self.back_equation, self.equation)
 
     def bind(self, p: Primitive, residuals: Sequence[Any], linear: Sequence[Any]) -> list:
-        return p.bind_list(*residuals, *map(instantiate, linear), num_res=len(residuals),
+        return p.bind_list(*residuals, *map(core.instantiate, linear), num_res=len(residuals),
                            **self._asdict())
 
 
@@ -65,7 +64,7 @@ def _jvp(p: Primitive, primals: list, tangents: list, *, num_res: int, **program
         zeros = [Zero(x.aval.to_tangent_aval()) for x in xs]
         _, changes = jvp_flat(jaxpr_as_fun(directions.equation), [*residuals, *xs],
                               [*residual_tangents, *zeros])
-        linear_tangents = [algebra.sub(instantiate(b), instantiate(change))
+        linear_tangents = [algebra.sub(core.instantiate(b), core.instantiate(change))
                            for b, change in zip(linear_tangents, changes, strict=True)]
     count = len(linear_tangents)
     return outs, [*directions.bind(p, residuals, linear_tangents)[:count],
@@ -85,7 +84,7 @@ def _transpose(p: Primitive, cotangents: list, /, *args: Any, num_res: int, **pr
 def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, num_res: int, **programs: Any
            ) -> Outs:
     batched = [d is not None or i >= num_res for i, d in enumerate(dims)]
-    residuals, linear = split_list([batch_to(x, d, 0, axis.size) if b else x
+    residuals, linear = split_list([core.batch_to(x, d, 0, axis.size) if b else x
                                     for x, d, b in zip(args, dims, batched, strict=True)], num_res)
 
     def on_batch(program: Any) -> Any:
@@ -272,6 +271,6 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
         zeros = map(SymbolicZero.from_primal_value, xs)
         _, f_tangents = jvp_flat(flat_f, [*consts, *xs], [
             Zero(t.aval) if isinstance(t, SymbolicZero) else t for t in (*const_tangents, *zeros)])
-        x_tangents = flat_solve_tangents(*consts, *xs, *map(instantiate, f_tangents))
+        x_tangents = flat_solve_tangents(*consts, *xs, *map(core.instantiate, f_tangents))
         return outs, [*map(algebra.neg, x_tangents), *map(zero_from_primal, outs[len(xs):])]
     return solution.tree_of(root(consts, guess.values))

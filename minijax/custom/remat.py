@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.util import context
 from minijax.core import Primitive, current_source
 from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
                                                 rearranged, split_half)
@@ -18,8 +17,22 @@ from minijax.core.vmap import with_axis
 from minijax.core.dce import used_inputs, without_dead_equations
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
 from minijax.core.tracing import stage
+from minijax.util import context
 
 Policy = Callable[..., Any]
+
+
+@context.leaving(current_source)
+def eval_jaxpr_with(evaluate: Callable[[JaxprEqn, list], list], closed: ClosedJaxpr,
+                    args: Sequence[Any]) -> list[Any]:
+    """Run a program by an interpreter: a function of each equation and of its operands' values."""
+    jaxpr = closed.jaxpr
+    env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args), strict=True))
+    for eqn in jaxpr.eqns:
+        current_source.set(eqn.source_info)
+        outs = evaluate(eqn, [env[x] for x in eqn.invars])
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [env[x] for x in jaxpr.outvars]
 
 
 def inline_calls(closed: ClosedJaxpr, call: Primitive = jit_p) -> ClosedJaxpr:
@@ -29,19 +42,12 @@ def inline_calls(closed: ClosedJaxpr, call: Primitive = jit_p) -> ClosedJaxpr:
       closed: a program.
       call: the primitive whose calls are inlined.
     """
-    @context.leaving(current_source)
-    def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list:
-        jaxpr = closed.jaxpr
-        values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args),
-                                 strict=True))
-        for eqn in jaxpr.eqns:
-            if eqn.primitive is call:
-                outs = run(eqn.params["jaxpr"], [values[v] for v in eqn.invars])
-                values |= zip(eqn.outvars, outs, strict=True)
-            else:
-                values.run(eqn)
-        return [values[v] for v in jaxpr.outvars]
-    return stage(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
+    def evaluate(eqn: JaxprEqn, values: list) -> list:
+        if eqn.primitive is call:
+            return eval_jaxpr_with(evaluate, eqn.params["jaxpr"], values)
+        return eqn.primitive.bind_list(*values, **eqn.params)
+    return stage(lambda *args: eval_jaxpr_with(evaluate, closed, args), closed.in_avals,
+                 closed.jaxpr.debug_info)
 
 
 # ── Equations with programs inside ───────────────────────────────────────────────────────────

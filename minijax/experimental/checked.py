@@ -11,21 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import config, core, dtypes, numpy as jnp, tree_util
-from minijax.util import context, source_info
+from minijax import config, core, dtypes, lax, numpy as jnp, tree_util
+from minijax.util import source_info
 from minijax.core import Array, ShapedArray, Zero
 from minijax.control_flow.cond import without_checks
 from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
 from minijax.control_flow.loop_rules import CARRY, CONST, Loop, Scan, While, scan_p, while_p
 from minijax.control_flow.program_rules import split_list
-from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun,
-                                subjaxprs)
-from minijax.primitives.algebra import div_p
+from minijax.custom.remat import eval_jaxpr_with
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun, subjaxprs
 from minijax.primitives.checks import Report, check_effect, check_p
-from minijax.primitives.comparison import select_n_p
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import reshaped, zeros
-from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.sharp_bits.out_of_bounds import Access
 from minijax.core.tracing import stage, stage_with_aux
 
@@ -165,14 +162,14 @@ def values_at_failure(flags: Any, values: Sequence[Any], which: int) -> list:
         shape = x.shape[flags.ndim:]
         rows = reshaped(x, (flat.size, *shape))
         starts = [converted(index, INT), *[np.int32(0)] * len(shape)]
-        row = dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *shape))
+        row = lax.dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *shape))
         return reshaped(row, shape)
     return list(map(row_at_index, values))
 
 
 def _merge_failures(before: Failure, after: Failure) -> Failure:
     failed = before[0] != 0
-    return [select_n_p.bind(failed, new, old) for old, new in zip(before, after, strict=True)]
+    return [lax.select_n_p.bind(failed, new, old) for old, new in zip(before, after, strict=True)]
 
 
 def _avals_of(kinds: Iterable[Kind]) -> list[ShapedArray]:
@@ -181,8 +178,8 @@ def _avals_of(kinds: Iterable[Kind]) -> list[ShapedArray]:
 
 # ── Evaluation that records failures ─────────────────────────────────────────────────────────
 
-class Checking(Environment):
-    """The values of a program's variables, and the failures so far.
+class Checking:
+    """An interpreter of programs, and the failures so far.
 
     Args:
       enabled: the classes of errors that are recorded.
@@ -190,29 +187,18 @@ class Checking(Environment):
     """
 
     def __init__(self, enabled: frozenset[ErrorCategory], base: int = 0):
-        super().__init__()
         self.enabled, self.base = enabled, base
         self.sites: list[Site] = []
         self.failures: dict[Kind, Failure] = {}
 
-    @context.leaving(core.current_source)
-    def outputs(self, closed: ClosedJaxpr, args: Sequence[Any] = ()) -> list:
-        """Run a program."""
-        jaxpr = closed.jaxpr
-        self.update(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args), strict=True))
-        for eqn in jaxpr.eqns:
-            self.run(eqn)
-        return [self[atom] for atom in jaxpr.outvars]
-
-    def run(self, eqn: JaxprEqn) -> None:
-        core.current_source.set(eqn.source_info)
-        args = [self[atom] for atom in eqn.invars]
+    def evaluate(self, eqn: JaxprEqn, args: Sequence[Any]) -> list:
+        """The outputs of an equation."""
         may_fail = check_effect in eqn.effects or not self.enabled.isdisjoint(OPERATION_CHECKS)
         rule = may_fail and RULES.get(eqn.primitive, eqn.primitive.extend and _program_rule)
         outs = rule(self, eqn, args) if rule else eqn.primitive.bind_list(*args, **eqn.params)
         if may_fail and not rule:
             self.check_operation(eqn, args, outs)
-        self.update(zip(eqn.outvars, outs, strict=True))
+        return outs
 
     def check_operation(self, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:
         primitive = eqn.primitive
@@ -260,7 +246,7 @@ def checked(closed: ClosedJaxpr, enabled: frozenset[ErrorCategory], base: int = 
     """The program without its checks, which returns the failures of `kinds`, or of those it has."""
     def run(*args: Any) -> tuple[list, Checked]:
         env = Checking(enabled, base)
-        outs = env.outputs(closed, args)
+        outs = eval_jaxpr_with(env.evaluate, closed, args)
         returned = tuple(env.failures) if kinds is None else kinds
         return [*env.leaves(returned), *outs], Checked(closed, returned, tuple(env.sites))
     program, result = stage_with_aux(run, closed.in_avals, closed.jaxpr.debug_info)
@@ -397,5 +383,6 @@ def _nans(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -
 
 # Of each error the function from an operation to flags, one of which is set where it failed.
 OPERATION_CHECKS: dict[ErrorCategory, Callable[..., list]] = {
-    DivisionByZeroError: lambda primitive, args, outs: [args[1] == 0] if primitive is div_p else [],
+    DivisionByZeroError: lambda primitive, args, outs: (
+        [args[1] == 0] if primitive is lax.div_p else []),
     NaNError: _nans}

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import config, core, numpy as jnp, tree_util
-from minijax.util import source_info
+from minijax.custom.remat import eval_jaxpr_with
+from minijax.util import source_info, tracebacks
 from minijax.experimental.checked import (INT, Checking, DivisionByZeroError, ErrorCategory, Failed,
                                           FailedCheckError, Failure, JaxException, JaxRuntimeError,
                                           Kind, NaNError, OOBError, Site, values_at_failure)
 from minijax.transforms.arguments import flattened
 from minijax.primitives.convert import converted
-from minijax.util.tracebacks import standing_for
 
 __all__ = ["Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
            "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
@@ -122,14 +122,14 @@ def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_chec
     >>> err.get(), out
     ('division by zero', Array(inf, dtype=float32, weak_type=True))
     """
-    @standing_for(f)
+    @tracebacks.standing_for(f)
     def checkified(*args: Any, **kwargs: Any) -> tuple[Error, Out]:
         # concrete values stay concrete: the arguments are constants of the program
         flat, _ = flattened(lambda: f(*args, **kwargs), (), "checkify")
         with config.debug_out_of_bounds(True) if OOBError in errors else contextlib.nullcontext():
             closed = flat.staged([])
         run = Checking(frozenset(errors))
-        out = flat.result(run.outputs(closed))
+        out = flat.result(eval_jaxpr_with(run.evaluate, closed, ()))
         return Error(run.failures, run.sites), out
     return checkified
 

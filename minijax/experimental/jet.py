@@ -19,7 +19,6 @@ from minijax.core import (Array, ArrayImpl, Level, Params, Primitive, RuleTrace,
 from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
-from minijax.primitives.ad_util import instantiate
 from minijax.core.tracing import check_arg, run_flat, stage
 
 
@@ -51,7 +50,14 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
         raise ValueError("jet terms have inconsistent lengths for different arguments")
     [order] = lengths
     for i, (x, terms) in enumerate(zip(primals, series, strict=False)):
-        _check_argument(i, x, terms)
+        if not tree_util.all_leaves([x]):
+            raise ValueError(f"primal value at position {i} is not an array")
+        for j, term in enumerate(terms):
+            if not tree_util.all_leaves([term]):
+                raise ValueError(f"term {j} for argument {i} is not an array")
+        if not has_derivatives(core.get_aval(x)) and core.get_aval(x).dtype != bool:
+            raise TypeError(f"jet requires floating-point arguments, but argument {i} has the "
+                            f"dtype {core.get_aval(x).dtype}. Convert it, or close over it.")
     flat, leaves = flattened(fun, tuple(primals), "jet")
     values = [check_arg(x) for x in leaves]
     factors = [1. if factorial_scaled else float(math.factorial(n + 1)) for n in range(order)]
@@ -65,17 +71,6 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
                 for terms in derivatives]
     tree = tree_util.tree_structure(flat.result(outs))
     return flat.result(outs), tree_util.tree_unflatten(tree, returned)
-
-
-def _check_argument(i: int, x: Any, terms: Sequence[Any]) -> None:
-    if not tree_util.all_leaves([x]):
-        raise ValueError(f"primal value at position {i} is not an array")
-    for j, term in enumerate(terms):
-        if not tree_util.all_leaves([term]):
-            raise ValueError(f"term {j} for argument {i} is not an array")
-    if not has_derivatives(core.get_aval(x)) and core.get_aval(x).dtype != bool:
-        raise TypeError(f"jet requires floating-point arguments, but argument {i} has the dtype "
-                        f"{core.get_aval(x).dtype}. Convert it, or close over it.")
 
 
 def _as_derivative(value: Array, term: Any) -> Array:
@@ -125,7 +120,7 @@ class Curve:
 
     def slope(self) -> Curve:
         """Its first derivative, as a curve."""
-        return Curve(instantiate(self[1]), lambda n: self[n + 1])
+        return Curve(core.instantiate(self[1]), lambda n: self[n + 1])
 
 
 def has_derivatives(aval: ShapedArray) -> bool:
@@ -185,7 +180,7 @@ def _curve(value: Array, terms: Sequence[Any]) -> Curve:
 
 def _term(curve: Curve, n: int) -> Array:
     if has_derivatives(curve[0].aval):
-        return instantiate(curve[n])
+        return core.instantiate(curve[n])
     return jnp.zeros(curve[0].shape)
 
 
@@ -246,7 +241,7 @@ def program_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
     primitive, args, params = core.run_with(trace, primitive.staged, args, params)
     curves = list(map(trace.split, args))
     values = [c[0] for c in curves]
-    derivatives = [[instantiate(c[n + 1]) for n in range(count(c[0].aval))] for c in curves]
+    derivatives = [[core.instantiate(c[n + 1]) for n in range(count(c[0].aval))] for c in curves]
     outs = iter(trace.below(primitive.extend, lambda closed: jet_jaxpr(closed, trace.order), count,
                             values, derivatives, **params))
     results = [next(outs) for _ in primitive.type_of([x.aval for x in values], params)]

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import config, core, lax, numpy as jnp, tree_util
-from minijax.transforms.api import jit, vmap
+from minijax.transforms import api, derivatives
 from minijax.core import Array
 from minijax.custom_derivatives import closure_convert, custom_vjp
-from minijax.transforms.derivatives import vjp
 from minijax.flatten_util import ravel_pytree
 
 # A step computes the slope at seven stages: at these fractions of the step, from sums of earlier
@@ -95,14 +94,14 @@ class State(NamedTuple):
     quartic: Any  # (5, …): the solution from last_t to t, of the fraction of that time
 
 
-@functools.partial(jit, static_argnums=(0, 1))
+@functools.partial(api.jit, static_argnums=(0, 1))
 def _odeint(func: Callable, limits: Limits, y0: Any, ts: Array, *args: Any) -> Any:
     flat, unravel = ravel_pytree(y0)
 
     def slope(y: Array, t: Array, *args: Any) -> Array:
         return ravel_pytree(func(unravel(y), t, *args))[0]
     with config.default_matmul_precision("highest"):
-        return vmap(unravel)(_solution(slope, limits, flat, ts, *args))
+        return api.vmap(unravel)(_solution(slope, limits, flat, ts, *args))
 
 
 # ── The solver ───────────────────────────────────────────────────────────────────────────────
@@ -180,7 +179,7 @@ def _backward(func: Callable, limits: Limits, residuals: tuple, g: Array) -> tup
 
     def reversed_slope(state: tuple, minus_t: Array, *args: Any) -> tuple:
         y, y_bar, _, _ = state
-        slope, pull_back = vjp(func, y, -minus_t, *args)
+        slope, pull_back = derivatives.vjp(func, y, -minus_t, *args)
         y_bar, t_bar, *args_bar = pull_back(y_bar)
         return -slope, y_bar, t_bar, tuple(args_bar)
 

@@ -16,7 +16,6 @@ import numpy as np
 from minijax import core, tree_util
 from minijax.core import Outs, Primitive, Undefined, Zero
 from minijax.custom import host_callback
-from minijax.primitives.ad_util import batch_to, instantiate
 
 Rule = Callable[..., Any]
 
@@ -181,7 +180,7 @@ def deflinear2(primitive: Primitive, transpose: Rule) -> None:
     """A linear primitive: ``transpose(cotangent, *args, **params)`` returns all cotangents."""
     def jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
         return (primitive.bind(*primals, **params),
-                primitive.bind(*map(instantiate, tangents), **params))
+                primitive.bind(*map(core.instantiate, tangents), **params))
     primitive_jvps[primitive] = jvp
     primitive_transposes[primitive] = transpose
 
@@ -206,7 +205,7 @@ def defvectorized(primitive: Primitive) -> None:
     def batch(args: Any, dims: Any, **params: Any) -> tuple:
         size, out_dim = next((x.shape[d], d) for x, d in zip(args, dims, strict=True)
                              if d is not None)
-        return primitive.bind(*(batch_to(core.as_value(x), d, out_dim, size)
+        return primitive.bind(*(core.batch_to(core.as_value(x), d, out_dim, size)
                                 for x, d in zip(args, dims, strict=True)), **params), out_dim
     primitive_batchers[primitive] = batch
 

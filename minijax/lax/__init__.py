@@ -95,13 +95,11 @@ if TYPE_CHECKING:
     from minijax.primitives.windowed_reductions import (
         padtype_to_pads, reduce_window_max_p, reduce_window_min_p, reduce_window_shape_tuple,
         reduce_window_sum_p, select_and_gather_add_p, select_and_scatter_add_p)
-    from minijax.primitives.conv_patches import (conv_general_dilated_local,
-                                                 conv_general_dilated_patches)
     from minijax.primitives.convolution import (
-        conv, conv_dimension_numbers, conv_general_dilated, conv_general_dilated_p,
-        conv_general_permutations, conv_general_shape_tuple, conv_shape_tuple, conv_transpose,
-        conv_transpose_shape_tuple, conv_with_general_padding, ConvDimensionNumbers,
-        ConvGeneralDilatedDimensionNumbers)
+        conv, conv_dimension_numbers, conv_general_dilated, conv_general_dilated_local,
+        conv_general_dilated_p, conv_general_dilated_patches, conv_general_permutations,
+        conv_general_shape_tuple, conv_shape_tuple, conv_transpose, conv_transpose_shape_tuple,
+        conv_with_general_padding, ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers)
     from minijax.control_flow.reducers import (reduce, reduce_p, reduce_window, reduce_window_p,
                                                scatter_apply)
 

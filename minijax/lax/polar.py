@@ -9,14 +9,11 @@ from typing import Any
 from minijax import dtypes
 from minijax.core import Array, as_value, refuse
 from minijax.control_flow.loops import while_loop
-from minijax.primitives import joining
+from minijax.primitives import comparison, eigh_svd, joining, shape
 from minijax.primitives.algebra import sqrt
-from minijax.primitives.comparison import select
 from minijax.primitives.ad_util import filled
 from minijax.primitives.linalg import adjoint, cholesky, identity_like, matmul, triangular_solve
 from minijax.primitives.rounding import abs
-from minijax.primitives.shape import broadcasted_iota
-from minijax.primitives.eigh_svd import qr_p
 
 
 def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None,
@@ -57,7 +54,7 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
     steps = _weights(eps, limit)
     rows, columns = (abs(x).sum(axis).max(initial=0) for axis in (1, 0))
     # one over an upper bound of the largest singular value; of zeros, one
-    scale = select(rows == 0, filled(1, rows), 1 / (sqrt(rows) * sqrt(columns)))
+    scale = comparison.select(rows == 0, filled(1, rows), 1 / (sqrt(rows) * sqrt(columns)))
     u, changes = x * scale, as_value(True)
     for weights in steps:
         u, changes = _step(u, weights, eps)
@@ -89,7 +86,8 @@ def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any,
     a, b, c = weights
     one, weight = identity_like(u[:u.shape[1]]), a - b / c
     if is_ill := c > 100:  # normal equations would lose too many digits
-        q, _ = qr_p.bind(joining.concatenate([math.sqrt(c) * u, one], 0), full_matrices=False)
+        q, _ = eigh_svd.qr_p.bind(
+            joining.concatenate([math.sqrt(c) * u, one], 0), full_matrices=False)
         quotient = matmul(q[:len(u)], adjoint(q[len(u):])) / math.sqrt(c)
     else:
         factor = cholesky(one + c * matmul(adjoint(u), u))
@@ -102,5 +100,5 @@ def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any,
 
 
 def _masked(x: Any, m: Any, n: Any) -> Any:
-    rows, columns = (broadcasted_iota("int32", x.shape, axis) for axis in (0, 1))
-    return select((rows < m) & (columns < n), x, filled(0, x))
+    rows, columns = (shape.broadcasted_iota("int32", x.shape, axis) for axis in (0, 1))
+    return comparison.select((rows < m) & (columns < n), x, filled(0, x))

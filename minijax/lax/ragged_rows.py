@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array
-from minijax.primitives.algebra import add, sub
-from minijax.primitives.ad_util import zeros
+from minijax.primitives import ad_util, algebra, gather_scatter
 from minijax.primitives.collectives import all_gather, axis_index
 from minijax.primitives.comparison import bitwise_and, clamp, ge, lt, select_n
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
-from minijax.primitives.gather_scatter import index_take
 from minijax.primitives.shape import broadcast_in_dim, broadcasted_iota
 from minijax.transforms.derived import derived
 
@@ -50,12 +48,12 @@ def _exchanged(operand: Any, output: Any, input_offsets: Any, send_sizes: Any, o
                         for x in (input_offsets, send_sizes, output_offsets))
     shape = (*start.shape, output.shape[0])
     start, count, to = (broadcast_in_dim(x, shape, (0,)) for x in (start, count, to))
-    offset = sub(broadcasted_iota(start.dtype, shape, 1), to)
-    is_sent = bitwise_and(ge(offset, zeros(offset.aval)), lt(offset, count))
+    offset = algebra.sub(broadcasted_iota(start.dtype, shape, 1), to)
+    is_sent = bitwise_and(ge(offset, ad_util.zeros(offset.aval)), lt(offset, count))
     for sender in range(shape[0]):
-        source = clamp(np.zeros((), start.dtype), add(offset[sender], start[sender]),
+        source = clamp(np.zeros((), start.dtype), algebra.add(offset[sender], start[sender]),
                        np.asarray(rows.shape[1] - 1, start.dtype))
-        received = index_take(rows[sender], (source,), (0,))
+        received = gather_scatter.index_take(rows[sender], (source,), (0,))
         mask = broadcast_in_dim(is_sent[sender], output.shape, (0,))
         output = select_n(mask, output, received)
     return output

@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import core, dtypes
 from minijax.core import Array, Example, refuse
 from minijax.control_flow.loops import scan
 from minijax.transforms.derived import derived
-from minijax.primitives import ad_util, joining, shape
-from minijax.primitives.algebra import conj, is_complex, max, sqrt
+from minijax.primitives import ad_util, algebra, joining, rounding, shape
 from minijax.primitives.comparison import select
-from minijax.primitives.ad_util import move_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, identity_like, lower_part, matmul,
                                        matrix_transpose)
-from minijax.primitives.rounding import abs
 from minijax.primitives.slots import FLOAT, check_dtypes
 
 
@@ -83,7 +80,7 @@ def _ormqr(a: Array, taus: Array, c: Array, *, left: bool, transpose: bool) -> A
             f"Got a shape {a.shape} and c shape {c.shape}.")
     if not left:
         return adjoint(_ormqr(a, taus, adjoint(c), left=True, transpose=not transpose))
-    scales = conj(taus) if transpose and is_complex(taus) else taus
+    scales = algebra.conj(taus) if transpose and algebra.is_complex(taus) else taus
     return _reflected(a, scales, c, reverse=not transpose)
 
 
@@ -95,8 +92,8 @@ def _reflected(a: Array, taus: Array, c: Array, reverse: bool) -> Array:
         v, tau = (shape.expand_dims(x, (x.ndim,)) for x in each)
         return c - shape.expand_dims(tau, (tau.ndim,)) * matmul(v, matmul(adjoint(v), c)), None
     count = taus.shape[-1]
-    columns = move_axis(vectors, -1, 0)[:count]
-    return scan(reflect, c, (columns, move_axis(taus, -1, 0)), reverse=reverse)[0]
+    columns = core.move_axis(vectors, -1, 0)[:count]
+    return scan(reflect, c, (columns, core.move_axis(taus, -1, 0)), reverse=reverse)[0]
 
 
 def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
@@ -166,8 +163,8 @@ def _tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_sing
             f"dimensions and rows, but got shapes {d.shape} and {b.shape}."))
     if not d.shape[-1]:
         return b
-    low, mid, high = (move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
-    right = move_axis(b, -2, 0)
+    low, mid, high = (core.move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
+    right = core.move_axis(b, -2, 0)
     zero = mid[:1] - mid[:1]
     low, high = (joining.concatenate([x, zero], 0) for x in (low[1:], high[:-1]))
     mid = joining.concatenate([mid, zero + 1], 0)
@@ -178,11 +175,11 @@ def _tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_sing
     _, rows = scan(eliminate, first, (low, mid[1:], after, right[1:]))
     if perturb_singular:  # by the rounding error of the largest number
         limits = dtypes.finfo(d.dtype)
-        largest = abs(joining.concatenate(rows[:3], 0)).max(0)
-        small = max(largest * limits.eps, ad_util.filled(limits.tiny, largest))
+        largest = rounding.abs(joining.concatenate(rows[:3], 0)).max(0)
+        small = algebra.max(largest * limits.eps, ad_util.filled(limits.tiny, largest))
     _, x = scan(functools.partial(_substitute, small=small), (right[0] * 0, right[0] * 0), rows,
                 reverse=True)
-    return move_axis(x, 0, -2)
+    return core.move_axis(x, 0, -2)
 
 
 def _eliminate(row: tuple, below: tuple, skips_zero: bool) -> tuple[tuple, tuple]:
@@ -190,7 +187,8 @@ def _eliminate(row: tuple, below: tuple, skips_zero: bool) -> tuple[tuple, tuple
 
     Where both are zero, the other row is unchanged if the elimination `skips_zero`, else nan.
     """
-    current, larger = (row[0], row[1], row[0] * 0, row[2]), abs(below[0]) > abs(row[0])
+    current = row[0], row[1], row[0] * 0, row[2]
+    larger = rounding.abs(below[0]) > rounding.abs(row[0])
 
     def either(x: Any, y: Any) -> Any:
         return select(ad_util.broadcast_at(larger[..., 0], tuple(range(x.ndim - 1)), x.shape), x, y)
@@ -206,7 +204,7 @@ def _substitute(later: tuple, row: tuple, small: Any = None) -> tuple[tuple, Any
     pivot, next, second_next, right = row
     residual = right - next * later[0] - second_next * later[1]
     if small is not None:
-        is_too_small = abs(pivot) * dtypes.finfo(pivot.dtype).max <= abs(residual)
+        is_too_small = rounding.abs(pivot) * dtypes.finfo(pivot.dtype).max <= rounding.abs(residual)
         pivot = pivot + small * is_too_small * (1 - 2 * (pivot.real < 0))
     x = residual / pivot
     return (x, later[0]), x
@@ -244,7 +242,7 @@ def _cholesky_update(r: Array, w: Array) -> Array:
     def rotate(w: Any, each: tuple) -> tuple[Any, Any]:
         row, here = each
         x, y = (here * row).sum(), (here * w).sum()
-        length = sqrt(x * x + y * y)
+        length = algebra.sqrt(x * x + y * y)
         safe = select(length == 0, length + 1, length)
         cosine, sine = select(length == 0, length + 1, x / safe), y / safe
         return cosine * w - sine * row, cosine * row + sine * w

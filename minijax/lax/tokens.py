@@ -3,20 +3,16 @@
 Builds on `trees`.  In JAX: `jax/_src/lax/lax.py`.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from minijax import tree_util
 
 
 @tree_util.register_static
+@dataclass(frozen=True, repr=False)
 class Token:
     """What happened before; a tree without leaves, which goes through every transformation."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Token)
-
-    def __hash__(self) -> int:
-        return hash(Token)
 
     def block_until_ready(self) -> None:
         """Nothing is waited for: what a token stands for was computed when it was made."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from minijax.util import caches
+from minijax.util import caches, users_calls
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
 from minijax.placement.device_put import device_put
@@ -22,7 +22,6 @@ from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
 from minijax.primitives.slots import float0_message
-from minijax.util.users_calls import is_asked_by_user
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # of the operands' common dtype
@@ -215,7 +214,7 @@ def promote_shapes(name: str, *args: Array) -> list[Any]:
 def _check_rank_promotion(warning: str, error: str) -> None:
     """Warn of a promotion of ranks, or refuse it, if the user's flag says so."""
     mode = config.numpy_rank_promotion.value
-    if mode != "allow" and is_asked_by_user():
+    if mode != "allow" and users_calls.is_asked_by_user():
         if mode == "raise":
             raise ValueError(error)
         errors.warn(warning)

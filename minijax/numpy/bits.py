@@ -15,12 +15,10 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.transforms.jit import jit
-from minijax.numpy import arithmetic, reductions
+from minijax.numpy import arithmetic, joining, reductions, shaping
 from minijax.numpy.arguments import (AXIS_INDEX_ERROR, ArrayLike, Inexact, Operand, array_and_axis,
                                      broadcast_arrays_to_one_shape, check_axis_index, choose,
                                      convert, like, public, weak_if_scalar)
-from minijax.numpy.joining import pad
-from minijax.numpy.shaping import moveaxis
 from minijax.numpy.unary import abs, isfinite
 
 
@@ -154,10 +152,10 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     shifts = _bit_shifts(bitorder)
     check_axis_index(axis, ndim=a.ndim, message=AXIS_INDEX_ERROR)
     x, axis = array_and_axis("packbits", a, axis)
-    bits: Any = convert(moveaxis(x, axis, -1) != 0, np.dtype("uint8"))
-    bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 8)])
+    bits: Any = convert(shaping.moveaxis(x, axis, -1) != 0, np.dtype("uint8"))
+    bits = joining.pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 8)])
     bits = lax.reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    return moveaxis(reductions.sum(bits << shifts, -1, np.dtype("uint8")), -1, axis)
+    return shaping.moveaxis(reductions.sum(bits << shifts, -1, np.dtype("uint8")), -1, axis)
 
 
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
@@ -175,12 +173,12 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
     shifts = _bit_shifts(bitorder)
     check_axis_index(axis, ndim=a.ndim, message=AXIS_INDEX_ERROR)
     x, axis = array_and_axis("unpackbits", a, axis)
-    bits: Any = (moveaxis(x, axis, -1)[..., None] >> shifts) & 1
+    bits: Any = (shaping.moveaxis(x, axis, -1)[..., None] >> shifts) & 1
     bits = lax.reshape(bits, (*bits.shape[:-2], bits.shape[-2] * 8))
     if count is not None:
         missing = max(count - bits.shape[-1], 0)
-        bits = pad(bits[..., :count], [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
-    return moveaxis(bits, -1, axis)
+        bits = joining.pad(bits[..., :count], [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
+    return shaping.moveaxis(bits, -1, axis)
 
 
 public(globals())

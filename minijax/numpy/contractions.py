@@ -16,12 +16,11 @@ import numpy as np
 from minijax.util import caches
 from minijax import dtypes, lax
 from minijax.core import Array, refuse
-from minijax.numpy import reductions
+from minijax.numpy import reductions, unary
 from minijax.numpy.arguments import (Alike, ArrayLike, as_arrays, canonical_axis, check_axis_index,
                                      check_loop_ranks, check_promotion, choose, convert,
                                      diagonal_offset, indices_along, like, public, result_dtype)
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.numpy.unary import conjugate
 
 Labels = Sequence[Any]  # a letter for each axis, or a number
 
@@ -154,7 +153,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     >>> vdot(np.array([[1, 2]]), np.array([[3], [4]]))
     Array(11, dtype=int32)
     """
-    return _sum_of_products(ravel(conjugate(a)), ravel(b), ([0], [0]), precision,
+    return _sum_of_products(ravel(unary.conjugate(a)), ravel(b), ([0], [0]), precision,
                             preferred_element_type)
 
 
@@ -170,7 +169,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
             f"{np.shape(x1)} and {np.shape(x2)} with {axis=}"), error=ValueError)
     a, b = (moveaxis(x, axis, -1) for x in (x1, x2))
     check_loop_ranks("(n),(n)->()", (a.shape[:-1], b.shape[:-1]), (a, b))
-    return _product_of_stacks(conjugate(a), "j", b, "j", precision, preferred_element_type)
+    return _product_of_stacks(unary.conjugate(a), "j", b, "j", precision, preferred_element_type)
 
 
 def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
@@ -292,7 +291,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     check_loop_ranks("(n),(n,m)->(m)", (x1.shape[:-1], x2.shape[:-2]), (x1, x2))
     _check_core("(n),(n,m)->(m)", "n", x1.shape[-1], x2.shape[-2])
-    return _product_of_stacks(conjugate(x1), "j", x2, "jk")
+    return _product_of_stacks(unary.conjugate(x1), "j", x2, "jk")
 
 
 # ── einsum ───────────────────────────────────────────────────────────────────────────────────

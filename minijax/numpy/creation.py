@@ -16,14 +16,12 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse, tracing
-from minijax.placement.resharding import shard_value
-from minijax.placement.named_sharding import sharding_like
-from minijax.numpy import interchange
+from minijax.placement import named_sharding, resharding
+from minijax.numpy import interchange, shaping
 from minijax.numpy.arguments import (
     ArrayLike, Inexact, Template, as_array, broadcast_arrays_to_one_shape, broadcast_to_shape,
     check_arraylike, check_promotion, convert, promote_shapes, public,
     shape_of_argument, static_index, static_value)
-from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import random_wrap_p
 from minijax.tree_util import tree_map
@@ -162,9 +160,7 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     elif dtype == dtypes.dtype(x):
         core.as_value(x)  # raises for an integer that does not fit
     values = np.array(x, dtype=dtype, order="C")
-    if not dtypes.is_valid_dtype(values.dtype):
-        raise TypeError(f"Value {str(x)!r} with dtype {values.dtype} is not a valid JAX array "
-                        "type. Only arrays of numeric types are supported by JAX.")
+    dtypes.checked(values.dtype, x)
     return _constant_of_program(core.array_from_buffer(values, ShapedArray(values.shape, dtype)))
 
 
@@ -315,7 +311,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
     out = _full(a.shape if shape is None else shape, value)
     if isinstance(a, Array) and a.aval.vma:
         return core.pvary(out, a.aval.vma)
-    return shard_value(out, sharding_like(a, out.shape))
+    return resharding.shard_value(out, named_sharding.sharding_like(a, out.shape))
 
 
 def zeros_like(a: Template, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
@@ -407,7 +403,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     out = _interpolated(first, last, num, steps, endpoint)
     step = (last - first) / float(steps) if steps > 0 else convert(np.nan, first.dtype)
     out = convert(lax.floor(out) if dtypes.issubdtype(dtype, np.integer) else out, dtype)
-    out = moveaxis(out, 0, operator.index(axis))
+    out = shaping.moveaxis(out, 0, operator.index(axis))
     return (out, step) if retstep else out
 
 
@@ -434,7 +430,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     exponents: Any = linspace(start, stop, num, endpoint)
     bases = convert(as_array("logspace", base), exponents.dtype)
     powers = lax.pow(*promote_shapes("logspace", bases, exponents))
-    return moveaxis(convert(powers, dtype or powers.dtype), 0, operator.index(axis))
+    return shaping.moveaxis(convert(powers, dtype or powers.dtype), 0, operator.index(axis))
 
 
 def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = True,
@@ -447,7 +443,7 @@ def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = Tru
     sign = lax.sign(start)
     logs = linspace(lax.log(sign * start), lax.log(sign * stop), num, endpoint)
     out = lax.mul(*promote_shapes("geomspace", lax.exp(logs), sign))
-    return moveaxis(convert(out, dtype or out.dtype), 0, operator.index(axis))
+    return shaping.moveaxis(convert(out, dtype or out.dtype), 0, operator.index(axis))
 
 
 public(globals())

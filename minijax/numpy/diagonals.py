@@ -16,8 +16,7 @@ from minijax.core import Array, refuse
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
                                      check_promotion, choose, convert, diagonal_offset,
                                      indices_along, is_traced_index, like, public)
-from minijax.numpy.creation import array
-from minijax.numpy.shaping import moveaxis, ravel
+from minijax.numpy import creation, shaping
 from minijax.primitives.axes import canonical_shape, check_sizes, replaced
 
 
@@ -116,7 +115,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     [[0, 1, 1], [0, 0, 1]]
     """
     rows, columns = _sizes(n, m)
-    return tuple(map(array, np.tril_indices(rows, operator.index(k), columns)))
+    return tuple(map(creation.array, np.tril_indices(rows, operator.index(k), columns)))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
@@ -126,7 +125,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     [[0, 0, 1], [0, 1, 1]]
     """
     rows, columns = _sizes(n, m)
-    return tuple(map(array, np.triu_indices(rows, operator.index(k), columns)))
+    return tuple(map(creation.array, np.triu_indices(rows, operator.index(k), columns)))
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
@@ -150,7 +149,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     """
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
-    moved: Any = moveaxis(a, (axis1, axis2), (-2, -1))
+    moved: Any = shaping.moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = moved.shape[-2:]
     offset = operator.index(offset)
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
@@ -182,7 +181,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     >>> diagflat(np.array([[1, 2]])).shape
     (2, 2)
     """
-    return diag(ravel(convert(v, v.dtype)), k)
+    return diag(shaping.ravel(convert(v, v.dtype)), k)
 
 
 def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
@@ -198,7 +197,7 @@ def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *, inplace: bool =
     refuse((a.ndim < 2, "array must be at least 2-d"),
            (a.ndim > 2 and len(set(a.shape)) > 1,
             "All dimensions of input must be of equal length"), error=ValueError)
-    flat: Any = ravel(val)
+    flat: Any = shaping.ravel(val)
     check_promotion(a, flat)
     i = np.arange(min(a.shape))
     return a.at[(i,) * a.ndim].set(flat[i % flat.size])

@@ -13,12 +13,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import diagonals, reductions
+from minijax.numpy import diagonals, reductions, searching, shaping, sorting
 from minijax.numpy.arguments import (Axes, Inexact, canonical_axes, choose, convert, indices_along,
                                      public)
-from minijax.numpy.searching import take_along_axis
-from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
-from minijax.numpy.sorting import argsort
 from minijax.primitives.linalg import adjoint
 
 
@@ -145,7 +142,7 @@ def _reflections(q: Any, r: Any) -> tuple[Any, Any]:
     factors = diagonals.diagonal(a, axis1=-2, axis2=-1)
     lower: Any = diagonals.tril(a, -1)
     packed = lower.at[..., :k, :].add(r) if m >= r.shape[-1] else r.at[..., :k].add(lower)
-    return matrix_transpose(packed), choose(lax.abs(factors) > .5, factors, 0)
+    return shaping.matrix_transpose(packed), choose(lax.abs(factors) > .5, factors, 0)
 
 
 def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
@@ -171,11 +168,11 @@ def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
 def _svd_of_symmetric(x: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
     """Singular values are the absolute eigenvalues; V takes their signs."""
     vectors, values = lax.linalg.eigh(x, subset_by_index=subset)
-    order: Any = flip(argsort(lax.abs(values), -1), -1)
-    values = take_along_axis(values, order, -1)
+    order: Any = shaping.flip(sorting.argsort(lax.abs(values), -1), -1)
+    values = searching.take_along_axis(values, order, -1)
     if not compute_uv:
         return lax.abs(values)
-    u = take_along_axis(vectors, order[..., None, :], -1)
+    u = searching.take_along_axis(vectors, order[..., None, :], -1)
     return SVDResult(u, lax.abs(values), adjoint(u * lax.sign(values)[..., None, :]))
 
 
@@ -270,7 +267,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
         return norms if keepdims else lax.squeeze(norms, axes)
     if ord not in (2, -2, "nuc"):
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
-    values = lax.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
+    values = lax.linalg.svd(shaping.moveaxis(x, axes, (-2, -1)), compute_uv=False)
     norms = reductions.sum(values, -1) if ord == "nuc" else _extreme(ord, values, -1)
     return lax.expand_dims(norms, axes) if keepdims else norms
 

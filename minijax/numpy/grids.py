@@ -15,13 +15,10 @@ import numpy as np
 
 from minijax import config, core, dtypes, lax
 from minijax.core import Array, refuse
-from minijax.numpy import creation, diagonals
+from minijax.numpy import creation, diagonals, joining, searching, shaping
 from minijax.numpy.arguments import (ArrayLike, as_arrays, check_promotion, choose, convert,
                                      indices_within, promote_dtypes, public, result_dtype,
                                      static_value)
-from minijax.numpy.joining import concatenate
-from minijax.numpy.searching import nonzero
-from minijax.numpy.shaping import transpose
 from minijax.primitives.axes import replaced
 
 s_, index_exp = np.s_, np.index_exp
@@ -73,7 +70,7 @@ class _Concatenator:
         axis, least_rank, position = self._directive_numbers(directive)
         operands = [self._operand(item, least_rank, position) for item in items]
         check_promotion(*operands)
-        out = concatenate(operands, axis)
+        out = joining.concatenate(operands, axis)
         is_matrix = directive in ("r", "c") and out.ndim == 1
         return lax.expand_dims(out, (directive == "c",)) if is_matrix else out
 
@@ -96,7 +93,7 @@ class _Concatenator:
             return x
         shift = least_rank - abs(least_rank + position + 1) % least_rank
         axes = range(least_rank)
-        return transpose(x, (*axes[shift:], *axes[:shift]))
+        return shaping.transpose(x, (*axes[shift:], *axes[:shift]))
 
 
 r_, c_ = _Concatenator("r_", 0, 1, -1), _Concatenator("c_", -1, 2, 0)
@@ -168,7 +165,7 @@ def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *,
     [[0, 0, 1], [0, 1, 1]]
     """
     ones: Any = creation.ones((n, n), dtypes.default_int_dtype())
-    return nonzero(mask_func(ones, k), size=size)
+    return searching.nonzero(mask_func(ones, k), size=size)
 
 
 # ── Flat indices ─────────────────────────────────────────────────────────────────────────────

@@ -22,8 +22,7 @@ from minijax.numpy.index_plan import (Entry, ascending, make_plan, parse, shared
 from minijax.numpy.vectorization import vectorize
 from minijax.primitives.gather_scatter import gather_params
 from minijax.transforms.prepared import prepared
-from minijax.util import lazily
-from minijax.util.exports import export_all
+from minijax.util import exports, lazily
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
@@ -319,7 +318,7 @@ class _IndexUpdateRef:
             new = applied_repeatedly(mapped, old, type(self)(times, self.index).get(**how))
         return self.set(mapped(old) if new is None else new, **options)
 
-    export_all(locals())  # each method is a boundary of the API
+    exports.export_all(locals())  # each method is a boundary of the API
 
 
 at_property = property(_IndexUpdateHelper, doc="Updated copies: `x.at[idx].set(y)` and its like.")

@@ -13,16 +13,12 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, refuse, stood_for
-from minijax.numpy import reductions, sorting
+from minijax.numpy import creation, reductions, searching, sorting, unary, vectorization
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays, choose,
                                      broadcast_to_shape, canonical_axis, check_arraylike,
                                      check_axis_index, convert, like, promote_dtypes, public,
                                      static_axes, static_index, static_value, static_int)
-from minijax.numpy.creation import linspace
-from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
-from minijax.numpy.unary import round
-from minijax.numpy.vectorization import apply_along_axis
 from minijax.primitives.axes import as_dims, replaced, with_item, without
 
 
@@ -264,7 +260,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
     if assume_unique_indices and not isinstance(obj, slice):
         indices = ravel(as_array("delete", obj))
         mask = lax.full((size,), True, np.dtype(bool)).at[indices].set(False)
-        return _index_along(a, nonzero(mask, size=size - indices.size)[0], axis)
+        return _index_along(a, searching.nonzero(mask, size=size - indices.size)[0], axis)
     if not isinstance(obj, slice):
         check_arraylike("delete", arr, obj)
         obj = static_value(stood_for(obj), "'obj' argument of jnp.delete")
@@ -359,7 +355,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
     if callable(mode):
         a = _pad_constant(a, widths, 0)
         for axis, pair in enumerate(widths):
-            a = apply_along_axis(mode, axis, a, pair, axis, kwargs)
+            a = vectorization.apply_along_axis(mode, axis, a, pair, axis, kwargs)
         return a
     if (mode in _ALONG_AXIS or mode in ("constant", "empty")) and (
             others := kwargs.keys() - {_PAD_OPTION.get(mode)}):
@@ -427,7 +423,7 @@ def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_len
     for start, stop, width in ((0, min(first, n), pair[0]), (max(n - last, 0), n, pair[1])):
         margin = _STATISTICS[mode](lax.slice_in_dim(a, start, stop, axis=axis), axis=axis,
                                    keepdims=True)
-        margin = round(margin) if dtypes.kind(a.dtype) in "biu" else margin
+        margin = unary.round(margin) if dtypes.kind(a.dtype) in "biu" else margin
         margin = convert(margin, a.dtype, a.weak_type)
         margins.append(broadcast_to_shape(margin, replaced(a.shape, axis, width)))
     return lax.concatenate([margins[0], a, margins[1]], axis)
@@ -435,8 +431,9 @@ def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_len
 
 def _pad_ramp(a: Any, axis: int, pair: tuple[int, int], mode: str, end_values: Any = 0) -> Any:
     ends = np.broadcast_to(end_values, (a.ndim, 2))[axis]
-    up, down = (linspace(convert(end, a.dtype), lax.index_in_dim(a, index, axis, keepdims=False),
-                         width, endpoint=False, dtype=a.dtype, axis=axis)
+    up, down = (creation.linspace(
+                    convert(end, a.dtype), lax.index_in_dim(a, index, axis, keepdims=False), width,
+                    endpoint=False, dtype=a.dtype, axis=axis)
                 for end, index, width in zip(ends, (0, -1), pair, strict=True))
     ramps = lax.concatenate([up, a, lax.rev(down, (axis,))], axis)
     return convert(ramps, a.dtype, a.weak_type)

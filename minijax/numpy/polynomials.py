@@ -13,12 +13,11 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, refuse
-from minijax.numpy import diagonals, equations, factorisations, putting, reductions, sorting
+from minijax.numpy import (diagonals, equations, factorisations, putting, reductions, sequences,
+                           shaping, sorting)
 from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, choose, convert,
                                      promote_dtypes_inexact, promoted, public, static_value,
                                      static_int)
-from minijax.numpy.sequences import convolve
-from minijax.numpy.shaping import atleast_1d
 
 
 def poly(seq_of_zeros: Inexact) -> Array:
@@ -30,7 +29,7 @@ def poly(seq_of_zeros: Inexact) -> Array:
     Args:
       seq_of_zeros: the zeros, or a square matrix, whose eigenvalues they are.
     """
-    zeros: Any = atleast_1d(seq_of_zeros)
+    zeros: Any = shaping.atleast_1d(seq_of_zeros)
     if zeros.ndim == 2 and zeros.size and zeros.shape[0] == zeros.shape[1]:
         zeros = factorisations.eigvals(zeros)
     if zeros.ndim != 1:
@@ -60,7 +59,7 @@ def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
       ValueError: for more than one axis.
       ConcretizationTypeError: when `p` is traced, unless `strip_zeros` is False.
     """
-    p = atleast_1d(p)
+    p = shaping.atleast_1d(p)
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
     if strip_zeros:
@@ -116,7 +115,7 @@ def polymul(a1: Inexact, a2: Inexact, *, trim_leading_zeros: bool = False) -> Ar
     if trim_leading_zeros:
         a1, a2 = (putting.trim_zeros(x, "f") for x in (a1, a2))
     x, y = (x if len(x) else lax.full((1,), 0, x.dtype) for x in (a1, a2))
-    return convolve(x, y, "full")
+    return sequences.convolve(x, y, "full")
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
@@ -170,7 +169,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
     p, k = promoted("polyint", promote_dtypes_inexact, p, 0 if k is None else k)
-    constants: Any = atleast_1d(k)
+    constants: Any = shaping.atleast_1d(k)
     if constants.shape not in ((1,), (m,)):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
     if not m:

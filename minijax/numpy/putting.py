@@ -14,12 +14,11 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, refuse, stood_for
-from minijax.numpy import arguments
+from minijax.numpy import arguments, searching
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
                                      canonical_axes, check_promotion, convert, indices_along,
                                      indices_within, promote_dtypes, public, static_value)
-from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape
 
@@ -161,7 +160,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     arrays = as_arrays("choose", *choices)
     which = indices_within(a, len(arrays), mode, "jnp.choose", "choice")
     which, *arrays = broadcast_arrays_to_one_shape(which, *promote_dtypes(*arrays))
-    elements = take_along_axis(lax.stack(arrays), which[None], 0)[0]
+    elements = searching.take_along_axis(lax.stack(arrays), which[None], 0)[0]
     return convert(elements, elements.dtype)
 
 

@@ -20,8 +20,7 @@ from minijax.numpy.arguments import (
     ArrayLike, Axes, array_and_axis, as_array, broadcast_along, broadcast_to_shape, canonical_axes,
     canonical_axis, check_arraylike, check_axis_index, choose, convert, documented, initial_value,
     promote_dtypes_inexact, public, static_axes, with_arrays)
-from minijax.numpy.logic import logical_and
-from minijax.numpy.unary import isnan
+from minijax.numpy import logic, unary
 from minijax.primitives.axes import replaced
 from minijax.primitives.slots import extremum_identity
 
@@ -462,7 +461,7 @@ def _nan_reduction(function: Callable[..., Array], identity: float, summary: str
             return function(a, **arguments)
         if function.__name__ in ("var", "std"):
             arguments["where"] = _not_nan(a, arguments.get("where"))
-        is_nan = isnan(a)
+        is_nan = unary.isnan(a)
         filler = (convert(identity, a.dtype) if np.isfinite(identity) else
                   extremum_identity("max" if identity < 0 else "min", a.dtype))
         out = function(choose(is_nan, filler, a), **arguments)
@@ -510,8 +509,8 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
 
 def _not_nan(a: Any, where: ArrayLike | None) -> Any:
     """The mask of the non-nan elements and not masked by `where`."""
-    is_number = ~isnan(a)
-    return is_number if where is None else logical_and(is_number, where)
+    is_number = ~unary.isnan(a)
+    return is_number if where is None else logic.logical_and(is_number, where)
 
 
 public(globals())

@@ -16,15 +16,13 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array, refuse, stood_for
-from minijax.numpy import reductions
+from minijax.numpy import creation, reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
                                      promote_dtypes, promote_dtypes_inexact, public,
                                      static_value)
-from minijax.numpy.creation import array, linspace
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
-from minijax.numpy.sorting import searchsorted
 from minijax.primitives import gather_scatter
 from minijax.primitives.axes import replaced
 
@@ -119,7 +117,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
         indices = np.nonzero(static_value(
             a, "The error arose in jnp.nonzero.\nThe size argument of jnp.nonzero must be "
             "statically specified to use jnp.nonzero within JAX transformations."))
-        return tuple(array(each, dtype=dtypes.default_int_dtype()) for each in indices)
+        return tuple(creation.array(each, dtype=dtypes.default_int_dtype()) for each in indices)
     return _nonzero_of_size(a, operator.index(size), fill_value)
 
 
@@ -205,7 +203,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins!r}")
     if bins.size == 0:
         return lax.full_like(x, 0, dtype=_INT)
-    search = functools.partial(searchsorted, side="left" if right else "right",
+    search = functools.partial(sorting.searchsorted, side="left" if right else "right",
                                method=method or "scan")
     check_promotion(x, bins)
     falling = bins.size - search(lax.rev(bins, (0,)), x)
@@ -222,12 +220,12 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     a = convert(a, dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype)))
     if np.ndim(bins) == 1:
         return convert(as_array("histogram_bin_edges", bins), a.dtype)
-    if range is not None and (range := array(range, a.dtype)).shape != (2,):
+    if range is not None and (range := creation.array(range, a.dtype)).shape != (2,):
         raise ValueError(f"`range` must be either None or a sequence of scalars, got {range}")
     low, high = (reductions.min(a), reductions.max(a)) if range is None else range
     flat = low == high  # equal values get an interval of length one
     low, high = choose(flat, low - 0.5, low), choose(flat, high + 0.5, high)
-    return linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
+    return creation.linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
 
 
 def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
@@ -245,7 +243,7 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     else:
         a, weights = map(ravel, promote_dtypes_inexact(a, weights))
     edges: Any = histogram_bin_edges(a, bins, range)
-    bin_index = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))
+    bin_index = choose(a == edges[-1], edges.size - 1, sorting.searchsorted(edges, a, side="right"))
     counts: Any = bincount(bin_index, weights, length=edges.size)[1:]
     if density:
         widths = convert(edges[1:] - edges[:-1], counts.dtype)
@@ -297,7 +295,7 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
         x = convert(x, edges[d].dtype)
         # with a bin at each end for values out of range
         index = choose(x == edges[d][-1], edges[d].size - 1,
-                       searchsorted(edges[d], x, side="right"))
+                       sorting.searchsorted(edges[d], x, side="right"))
         flat_bin = flat_bin * (edges[d].size + 1) + index
     shape = [each.size + 1 for each in edges]
     counts: Any = lax.reshape(bincount(flat_bin, weights, length=math.prod(shape)), shape)

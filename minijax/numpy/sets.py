@@ -15,12 +15,11 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import reductions, searching, unary
+from minijax.numpy import reductions, searching, sorting, unary
 from minijax.numpy.arguments import (Alike, ArrayLike, as_array, broadcast_to_shape,
                                      check_promotion, choose, convert, promote_dtypes, public,
                                      static_value)
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.numpy.sorting import sort
 
 
 def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
@@ -214,7 +213,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     """
     a, b = promote_dtypes(*_ravel_operands("setxor1d", size, ar1, ar2))
     if assume_unique:
-        x: Any = sort(lax.concatenate([a, b], 0))
+        x: Any = sorting.sort(lax.concatenate([a, b], 0))
         end = convert(np.ones(min(x.size, 1), bool), bool)
         new: Any = lax.concatenate([end, x[1:] != x[:-1], end], 0)
         return _unique_where(x, new[1:] & new[:-1], size, fill_value)[0]

@@ -16,11 +16,10 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, refuse
 from minijax.transforms.jit import jit
-from minijax.numpy import reductions
+from minijax.numpy import reductions, unary
 from minijax.numpy.arguments import (
     Alike, ArrayLike, Axes, array_and_axis, as_arrays, broadcast_along, canonical_axes,
     canonical_axis, check_promotion, choose, convert, promote_dtypes_inexact, public, static_axes)
-from minijax.numpy.unary import isnan
 from minijax.primitives.axes import without
 
 _INT = np.dtype("int32")
@@ -132,7 +131,7 @@ def _before(x: Any, y: Any) -> Any:
         return _before(x, y) | ~_before(y, x) & _before(*rest, *others)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x < y
-    return (x < y) | isnan(y) & ~isnan(x)
+    return (x < y) | unary.isnan(y) & ~unary.isnan(x)
 
 
 # ── Partial sorts ────────────────────────────────────────────────────────────────────────────
@@ -234,7 +233,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, meth
     x, q = convert(x, x.dtype), convert(q, x.dtype)
     axes = canonical_axes(static_axes(name, axis), x.ndim)
     rows = _axes_last(x, axes)
-    is_nan = isnan(rows)
+    is_nan = unary.isnan(rows)
     if name == "quantile":
         rows = choose(reductions.any(is_nan, -1, keepdims=True), convert(np.nan, rows.dtype), rows)
     if method == "inverted_cdf":

@@ -12,13 +12,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import reductions
+from minijax.numpy import contractions, diagonals, joining, reductions, unary
 from minijax.numpy.arguments import (ArrayLike, as_array, check_promotion, convert,
                                      promote_args_inexact, public)
-from minijax.numpy.contractions import dot
-from minijax.numpy.diagonals import diagonal
-from minijax.numpy.joining import concatenate
-from minijax.numpy.unary import abs
 
 
 def _rows(x: Any, rowvar: bool, is_second: bool) -> Any:
@@ -37,7 +33,7 @@ def _weights(kind: str, values: ArrayLike, count: int) -> Any:
         raise RuntimeError(f"cannot handle multidimensional {kind}")
     if weights.shape[0] != count:
         raise RuntimeError(f"incompatible numbers of samples and {kind}")
-    return abs(weights)
+    return unary.abs(weights)
 
 
 def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
@@ -73,7 +69,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     parts = [_rows(x, rowvar, k == 1) for k, x in enumerate(observations)]
     if parts[0].shape[0] == 0:
         return lax.full((0, 0), 0, dtypes.default_float_dtype())
-    x: Any = concatenate(parts) if len(parts) > 1 else parts[0]
+    x: Any = joining.concatenate(parts) if len(parts) > 1 else parts[0]
     quantities, count = x.shape
     if count == 0:
         return lax.full((quantities, quantities) if quantities > 1 else (), np.nan, x.dtype)
@@ -96,7 +92,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     else:
         freedom = total - ddof * reductions.sum(weights * also) / total
     weighted = x if weights is None else x * weights
-    products: Any = dot(weighted, lax.conj(x.T) if x.dtype.kind == "c" else x.T)
+    products: Any = contractions.dot(weighted, lax.conj(x.T) if x.dtype.kind == "c" else x.T)
     return lax.squeeze(products / freedom, [d for d in (0, 1) if products.shape[d] == 1])
 
 
@@ -121,7 +117,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     covariances: Any = cov(x, y, rowvar, dtype=dtype)
     if not covariances.shape:
         return covariances / covariances
-    deviations = lax.sqrt(diagonal(covariances).real)
+    deviations = lax.sqrt(diagonals.diagonal(covariances).real)
     correlations = covariances / deviations[:, None] / deviations[None, :]
     low, high = (convert(x, deviations.dtype) for x in (-1, 1))
     parts = [lax.clamp(low, x, high) for x in (correlations.real, correlations.imag)]

@@ -16,11 +16,10 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, refuse
-from minijax.numpy import arithmetic, logic, reductions, unary
+from minijax.numpy import arithmetic, logic, reductions, searching, unary
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_to_shape, canonical_axis, check_arraylike, choose,
                                      convert, promote_dtypes_inexact, static_axes)
-from minijax.numpy.searching import take
 from minijax.numpy.shaping import moveaxis
 from minijax.numpy.vectorization import vectorize
 from minijax.transforms.prepared import prepared
@@ -241,7 +240,7 @@ class ufunc:
             i, row = numbered
             return choose((i > starts) & (i < ends), self._call(value, row), value), None
         numbers = lax.iota(starts.dtype, len(rows))
-        segments, _ = lax.scan(step, take(rows, starts.ravel(), 0), (numbers, rows))
+        segments, _ = lax.scan(step, searching.take(rows, starts.ravel(), 0), (numbers, rows))
         return moveaxis(segments, 0, at)
 
     @_api_boundary

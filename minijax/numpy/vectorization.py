@@ -16,9 +16,8 @@ from minijax.transforms import api
 from minijax import lax, tree_util
 from minijax.util import tracebacks
 from minijax.core import Array
-from minijax.numpy import creation
+from minijax.numpy import creation, shaping
 from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_loop_ranks, public)
-from minijax.numpy.shaping import moveaxis
 
 CoreDims = tuple[str, ...]
 
@@ -135,9 +134,9 @@ def apply_along_axis(func1d: Callable, axis: int, arr: ArrayLike, *args: Any,
     mapped: Callable = lambda v: func1d(v, *args, **kwargs)
     for _ in range(x.ndim - 1):
         mapped = api.vmap(mapped)
-    out = mapped(moveaxis(x, axis, -1))
+    out = mapped(shaping.moveaxis(x, axis, -1))
     inner = out.ndim - (x.ndim - 1)
-    return moveaxis(out, range(x.ndim - 1, out.ndim), range(axis, axis + inner))
+    return shaping.moveaxis(out, range(x.ndim - 1, out.ndim), range(axis, axis + inner))
 
 
 public(globals())

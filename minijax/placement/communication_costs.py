@@ -16,8 +16,7 @@ from minijax.placement.devices import CpuDevice
 from minijax.placement.meshes import Mesh
 from minijax.placement.moves import Layout, bytes_of
 from minijax.placement.partition import Partitioned, partition
-from minijax.transforms import compiled
-from minijax.transforms.api import make_jaxpr
+from minijax.transforms import api, compiled
 
 
 # ── The program of each rank ─────────────────────────────────────────────────────────────────
@@ -45,7 +44,7 @@ def planned(f: Callable, axes: Mapping[Any, int], in_specs: Any, out_specs: Any 
     across_reduce [ShapedArray(float32[4])]
     """
     def plan(*args: Any) -> Partitioned:
-        closed, results = make_jaxpr(f, return_shape=True)(*args)
+        closed, results = api.make_jaxpr(f, return_shape=True)(*args)
         specs = in_specs if type(in_specs) is tuple else (in_specs,) * len(args)
         outs = [None] * len(closed.out_avals) if out_specs is None else layouts_of(
             out_specs, results)

@@ -12,10 +12,8 @@ from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
 from minijax.core.tracing import stage
 from minijax.placement.across import Communication, across_reduce_p
 from minijax.placement.moves import bytes_of
-from minijax.primitives.ad_util import reshaped
+from minijax.primitives import ad_util, joining, slicing
 from minijax.primitives.convert import converted
-from minijax.primitives.joining import concatenate
-from minijax.primitives.slicing import part
 from minijax.util import context
 
 SMALL = 1 << 14  # bytes: to copy more costs as much as another reduction
@@ -77,9 +75,9 @@ def kind_of(eqn: JaxprEqn) -> tuple:
 
 def reduced_together(group: Sequence[JaxprEqn], values: Sequence[Array]) -> Iterator[Array]:
     """The results of reductions, by one of their operands in one row."""
-    row = concatenate([reshaped(x, (x.size,)) for x in values], 0)
+    row = joining.concatenate([ad_util.reshaped(x, (x.size,)) for x in values], 0)
     total = across_reduce_p.bind(row, **group[0].params)
     ends = itertools.accumulate(x.size for x in values)
     for x, end in zip(values, ends, strict=True):
-        out = reshaped(part(total, end - x.size, end), x.shape)
+        out = ad_util.reshaped(slicing.part(total, end - x.size, end), x.shape)
         yield converted(out, x.dtype, x.weak_type)

@@ -316,19 +316,16 @@ class Mesh(_Grid):
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         new: Any = super().__new__(cls)
-        new._set_devices(devices, axis_names, axis_types)
-        return interned(new)
-
-    def _set_devices(self, devices: Any, axis_names: Any, axis_types: Any) -> None:
-        self.devices = np.array(devices, dtype=object)
+        new.devices = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        if self.devices.ndim != len(names) and None not in names:
+        if new.devices.ndim != len(names) and None not in names:
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
                 "its second argument (`axis_names`), but got devices.ndim == "
-                f"{self.devices.ndim} and len(axis_names) == {len(names)}.")
-        self.devices.flags.writeable = False
-        self._set_axes(self.devices.shape, names, axis_types)
+                f"{new.devices.ndim} and len(axis_names) == {len(names)}.")
+        new.devices.flags.writeable = False
+        new._set_axes(new.devices.shape, names, axis_types)
+        return interned(new)
 
     device_ids = property(lambda self: np.vectorize(lambda d: d.id, otypes=[int])(self.devices))
     is_multi_process = property(lambda self: len({d.process_index for d in self.devices.flat}) > 1)

@@ -8,9 +8,10 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core
-from minijax.core import Array, ArrayImpl, Avals, Primitive
+from minijax.core import Array, ArrayImpl, Primitive
 from minijax.core.dce import without_dead_equations
-from minijax.core.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var, subjaxprs)
+from minijax.custom.remat import eval_jaxpr_with
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import Grid, Names
 from minijax.placement.aligned import CHOSEN, Aligned
@@ -18,7 +19,7 @@ from minijax.placement.carried_sums import with_own_sums
 from minijax.placement.joined import with_joined_reductions
 from minijax.placement.moves import Block, Gather, Layout, Moves, whole
 from minijax.primitives.ad_util import batch_elementwise
-from minijax.primitives.layouts import Alignment, OnBlocks, elementwise
+from minijax.primitives.layouts import Alignment, OnBlocks, elementwise, on_blocks
 from minijax.sharp_bits.findings import finding, report, sharp_bits
 from minijax.util import context
 
@@ -279,24 +280,16 @@ def adds_axes(layout: Layout, now: Layout) -> bool:
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with calls inlined, tables of indices computed, and without dead equations."""
     return without_dead_equations(stage(
-        lambda *args: _inline(closed, args), closed.in_avals, closed.jaxpr.debug_info))
+        lambda *args: eval_jaxpr_with(_inlined, closed, args), closed.in_avals,
+        closed.jaxpr.debug_info))
 
 
-@context.leaving(core.current_source)
-def _inline(closed: ClosedJaxpr, args: Sequence[Array]) -> list[Array]:
-    jaxpr = closed.jaxpr
-    env = Environment(zip(jaxpr.constvars + jaxpr.invars,
-                          (*map(core.as_value, closed.consts), *args), strict=True))
-    for eqn in jaxpr.eqns:
-        core.current_source.set(eqn.source_info)
-        values = [env[x] for x in eqn.invars]
-        program = program_of(eqn)
-        outs = (_inline(program, values) if program else
-                core.run_with(core.base_trace if is_table(eqn, values) else
-                              core.current_trace.get(), eqn.primitive.bind_list, *values,
-                              **eqn.params))
-        env.update(zip(eqn.outvars, outs, strict=True))
-    return [env[x] for x in jaxpr.outvars]
+def _inlined(eqn: JaxprEqn, args: Sequence[Any]) -> list[Array]:
+    if program := program_of(eqn):
+        return eval_jaxpr_with(_inlined, program, args)
+    values = list(map(core.as_value, args))
+    trace = core.base_trace if is_table(eqn, values) else core.current_trace.get()
+    return core.run_with(trace, eqn.primitive.bind_list, *values, **eqn.params)
 
 
 def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:
@@ -320,17 +313,16 @@ def is_table(eqn: JaxprEqn, values: Sequence[Array]) -> bool:
 
 # ── Constraints ──────────────────────────────────────────────────────────────────────────────
 
-def constrained(ins: Avals, outs: Avals, *, sharding: Any) -> OnBlocks:
+@on_blocks
+def constrained(ranks: Partitioner, p: Primitive, blocks: list[Block], *, sharding: Any) -> list:
     """The rule of a sharding constraint: the layout that it names."""
-    def rule(ranks: Partitioner, p: Primitive, blocks: list[Block], *, sharding: Any) -> list:
-        [x], spec = blocks, sharding.spec
-        free = [part is spec.UNCONSTRAINED for part in spec] + [False] * len(x.layout)
-        shape = [n * ranks.count(own) for n, own in zip(x.value.shape, x.layout, strict=True)]
-        layout = tuple(
-            own if is_free else names if n % ranks.count(names) == 0 else ()  # JAX: it pads them
-            for n, own, names, is_free in zip(
-                shape, x.layout, ranks.grid.layout_of(sharding, len(x.layout)), free, strict=False))
-        out = ranks.relayout(x, layout, f"its constraint is {spec}", p.name)
-        ranks.record.taken[ranks.eqn] = [layout], None
-        return [out]
-    return OnBlocks(rule)
+    [x], spec = blocks, sharding.spec
+    free = [part is spec.UNCONSTRAINED for part in spec] + [False] * len(x.layout)
+    shape = [n * ranks.count(own) for n, own in zip(x.value.shape, x.layout, strict=True)]
+    layout = tuple(
+        own if is_free else names if n % ranks.count(names) == 0 else ()  # JAX: it pads them
+        for n, own, names, is_free in zip(
+            shape, x.layout, ranks.grid.layout_of(sharding, len(x.layout)), free, strict=False))
+    out = ranks.relayout(x, layout, f"its constraint is {spec}", p.name)
+    ranks.record.taken[ranks.eqn] = [layout], None
+    return [out]

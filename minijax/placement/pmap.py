@@ -11,17 +11,16 @@ import numpy as np
 
 from minijax.transforms import api
 from minijax.placement import device_put
-from minijax.util import lazily, source_info
+from minijax.placement.resharding import shard_value
+from minijax.util import lazily, source_info, tracebacks
 from minijax import core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.placement.device_put import devices as all_devices
 from minijax.placement.meshes import Mesh, P
 from minijax.placement.named_sharding import NamedSharding, is_sharded
-from minijax.placement.resharding import shard_value
 from minijax.primitives.slicing import index_in_dim
 from minijax.transforms.arguments import as_tuple, check_callable
 from minijax.transforms.jit import JitFunction, jit
-from minijax.util.tracebacks import wraps
 
 
 from_local, to_local = (lazily.later("minijax.placement.gathering", name)
@@ -60,14 +59,12 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     """
     check_callable(fun)
     for what, axes in {"in_axes": in_axes, "out_axes": out_axes}.items():
-        if not all(type(axis) is int for axis in tree_util.tree_leaves(axes)):
-            raise TypeError(f"pmap {what} must be an int, None, or (nested) container with those "
-                            f"types as leaves, but got {axes}.")
+        api.check_axes(f"pmap {what}", axes, (int,))
     if devices is not None and not devices:
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     static = as_tuple(static_broadcasted_argnums, int)
 
-    @wraps(fun)
+    @tracebacks.wraps(fun)
     def mapped_fun(*args: Any, **kwargs: Any) -> Any:
         if static and max(static) >= len(args):
             raise ValueError(

@@ -13,19 +13,17 @@ from contextvars import ContextVar
 from typing import Any
 
 from minijax import core, tree_util
-from minijax.util import context, source_info
+from minijax.util import context, source_info, tracebacks
 from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
 from minijax.placement.meshes import P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
-from minijax.primitives.ad_util import batch_to
 from minijax.primitives.axes import inverse
 from minijax.primitives.dynamic_slice import with_batch_axis
 from minijax.primitives.named_axes import cast_operands
 from minijax.primitives.shape import reshape, transpose
-from minijax.util.tracebacks import standing_for
 
 
 Infer: Any = Sentinel("jax.sharding.Infer")  # the specs, or axes, that arguments already have
@@ -76,7 +74,7 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
                         f"{f} of type {type(f)}.")
     manual = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
 
-    @standing_for(f)
+    @tracebacks.standing_for(f)
     def on_shards(*args: Any) -> Any:
         devices = mesh if mesh is not None else current.value or _mesh_around.get()
         if devices is None or devices.empty:
@@ -309,7 +307,7 @@ class ShardMapTrace(BatchTrace):
         """A value that has a batch axis if it varies."""
         value, dim = self.split(x)
         varies = self.axis.name in x.aval.vma
-        return self.join(batch_to(value, dim, 0, self.axis.size), 0) if varies else x
+        return self.join(core.batch_to(value, dim, 0, self.axis.size), 0) if varies else x
 
 
 def _check_specs(which: str, specs: Any, sizes: dict) -> None:

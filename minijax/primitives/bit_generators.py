@@ -14,12 +14,11 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, cannot, refuse
-from minijax.primitives import ad_util, algebra, comparison, convert, families
+from minijax.primitives import ad_util, algebra, comparison, convert, families, threefry
 from minijax.primitives.axes import Shape, canonical_shape, check_sizes, replaced
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.joining import concatenate, stack, unstack
 from minijax.primitives.keys import as_words, paired
-from minijax.primitives.threefry import philox4x32, threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import index_leading, part, slice_in_dim
 
@@ -69,7 +68,7 @@ def _blocks(shape: Shape, dtype: np.dtype, algorithm: int) -> int:
 
 
 def _by_threefry(words: Sequence[Array], places: Array, shape: Shape, wide: bool) -> Array:
-    first, second = threefry2x32(*words[:2], *_plus(places, words[2:]))
+    first, second = threefry.threefry2x32(*words[:2], *_plus(places, words[2:]))
     if wide:
         return reshape(as_words(paired(first, second), 64), shape)
     whole = shape or (1,)
@@ -82,7 +81,7 @@ def _by_threefry(words: Sequence[Array], places: Array, shape: Shape, wide: bool
 def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) -> Array:
     """The upper words of the counter are the key words, into which it carries."""
     counter = _plus(places, [*words[2:], *words[:2]])
-    drawn = stack(philox4x32(*words[:2], *counter), 1)
+    drawn = stack(threefry.philox4x32(*words[:2], *counter), 1)
     if wide:
         drawn = as_words(reshape(drawn, (*places.shape, 2, 2)), 64)
     return reshape(part(reshape(drawn, (math.prod(drawn.shape),)), 0, math.prod(shape)), shape)

@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Primitive, ShapedArray
-from minijax.primitives import algebra, analytic
+from minijax.primitives import algebra, analytic, contract, threefry
 from minijax.primitives.axes import replaced, without
 from minijax.primitives.comparison import select
-from minijax.primitives.contract import dot_general_p
 from minijax.primitives.convert import bitcast_convert_type_p, converted
 from minijax.primitives.ad_util import constant, filled, reshaped
 from minijax.primitives.gather_scatter import Join, scatter_loop
-from minijax.primitives.threefry import fma_p
 from minijax.primitives.shape import iota_p, rev
 from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import nest, real_dtype
@@ -51,8 +49,8 @@ class Pair:
         return Pair(self.re + w.re, self.im + w.im)
 
     def __mul__(self, w: Pair) -> Pair:
-        return Pair(fma_p.bind(self.re, w.re, -(self.im * w.im)),
-                    fma_p.bind(self.im, w.re, self.re * w.im))
+        return Pair(threefry.fma_p.bind(self.re, w.re, -(self.im * w.im)),
+                    threefry.fma_p.bind(self.im, w.re, self.re * w.im))
 
     def __truediv__(self, w: Pair) -> Pair:
         return quotient(self, w)
@@ -335,7 +333,7 @@ def convert(z: Any, *, new_dtype: Any, weak_type: bool) -> Any:
 
 def dot_general(z: Any, w: Any, *, preferred_element_type: Any, **params: Any) -> Pair:
     dtype = preferred_element_type and real_dtype(preferred_element_type)
-    out = map_parts(z, lambda x: map_parts(w, lambda y: dot_general_p.bind(
+    out = map_parts(z, lambda x: map_parts(w, lambda y: contract.dot_general_p.bind(
         x, y, preferred_element_type=dtype, **params)))
     return out.re + out.im.times_i() if isinstance(out.re, Pair) else out
 

@@ -14,9 +14,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, as_value,
                           dtype_name, refuse)
-from minijax.primitives import ad_util, algebra, comparison, convert, families, summation
+from minijax.primitives import ad_util, algebra, comparison, convert, examples, families, summation
 from minijax.primitives.axes import Axes, as_dims, batched_axes, without
-from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
 from minijax.primitives.shape import broadcasted_iota, transpose
@@ -188,7 +187,7 @@ def _dot_examples() -> list[Example]:
     sizes = {"B": 2, "i": 2, "j": 3, "k": 4, "m": 12, "n": 12, "p": 12, "l": 240, "z": 0}
 
     def array(axes: str, dtype: Any, shift: int) -> np.ndarray:
-        x = spaced(-1., 1., tuple(sizes[a] for a in axes), float, shift)
+        x = examples.spaced(-1., 1., tuple(sizes[a] for a in axes), float, shift)
         kind = np.dtype(dtype).kind
         return x > 0 if kind == "b" else (100 * x if kind == "i" else 3 * x).astype(dtype)
 

@@ -1,10 +1,11 @@
-"""Convolutions: conv_general_dilated, its variants, and the shapes of their results.
+"""Convolutions: conv_general_dilated, its variants, their windows, and the shapes of results.
 
 Builds on `contract` and `windowed_reductions`.  Chapter 24, *Loops and Numba*.
-In JAX: `jax/_src/lax/convolution.py`.
+In JAX: `jax/_src/lax/convolution.py`, `other.py`.
 """
 
 import functools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
@@ -13,15 +14,14 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import ad_util, convert, families, slots
+from minijax.primitives import ad_util, convert, examples, families, slicing, slots
 from minijax.primitives.axes import Axes, Index, Shape, as_dims, inverse, without
-from minijax.primitives.examples import spaced
+from minijax.primitives.contract import dot_general
 from minijax.primitives.precision import canonical_precision
-from minijax.primitives.shape import rev_p
-from minijax.primitives.slicing import pad_p
+from minijax.primitives.shape import rev_p, transpose
 from minijax.primitives.windowed_reductions import (Padding, dilate_dim, pad_array, padtype_to_pads,
                                                     reduce_window_shape_tuple, stride_dim,
-                                                    window_position, windows_impl)
+                                                    window_position, windows_impl, windows_of)
 from minijax.primitives.slots import Reduction, all_weak, check_same_dtypes, computed_in
 
 
@@ -342,7 +342,7 @@ def _conv_examples() -> list[Example]:
              features: int = 1, batches: int = 1, preferred: Any = None) -> Example:
         ones = (1,) * (len(lhs) - 2)
         size = 3. if np.dtype(dtype).kind == "i" else .5
-        arrays = tuple(spaced(-size, size, shape, float, i).astype(dtype)
+        arrays = tuple(examples.spaced(-size, size, shape, float, i).astype(dtype)
                        for i, shape in enumerate((lhs, rhs)))
         return Example(arrays, {
             "dimension_numbers": conv_dimension_numbers(lhs, rhs, letters), "precision": None,
@@ -381,7 +381,7 @@ conv_general_dilated_p = Primitive(
     transpose=ad_util.transposed(_lhs_cotangent, _rhs_cotangent),
     batch=_conv_batch, sharding=slots.layout("convolution"), may_produce_nan=True,
     complex_loop=slots.LEFT_TO_NUMPY,
-    library=functools.partial(families.kernel("convolution"), pad=pad_p.bind,
+    library=functools.partial(families.kernel("convolution"), pad=slicing.pad_p.bind,
                               sizes_of=sizes_of, as_sums=Primitive(
         "conv_general_dilated", abstract_eval=_conv_type, element=_conv_element).bind),
     examples=_conv_examples)
@@ -547,6 +547,83 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
             {out: features, features: out}.get(d, d) for d in range(rhs.ndim)))
     return conv_general_dilated(lhs, rhs, (1,) * len(slid), around, strides, rhs_dilation, numbers,
                                 precision=precision, preferred_element_type=preferred_element_type)
+
+
+# ── Windows as features, and weights that differ from place to place ─────────────────────────────
+
+def _patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
+             lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
+             dimension_numbers: Any) -> tuple[Array, ConvDimensionNumbers]:
+    """Every window, in axes (batch, places, features × window)."""
+    lhs, rank = core.as_value(lhs), np.ndim(lhs) - 2
+    numbers = conv_dimension_numbers(lhs.shape, (1,) * lhs.ndim, dimension_numbers)
+    x = transpose(lhs, numbers.lhs_spec)
+    dilation, sizes = dilation_or_ones(rhs_dilation, rank), as_dims(filter_shape)
+    if isinstance(padding, str):
+        padding = padtype_to_pads(x.shape[2:], list(map(dilate_dim, sizes, dilation)),
+                                  window_strides, padding)
+    around: Any = pairs(padding)
+    windows = windows_of(
+        x, 0, window_dimensions=(1, 1, *sizes), window_strides=(1, 1, *as_dims(window_strides)),
+        padding=((0, 0), (0, 0), *around),
+        base_dilation=(1, 1, *dilation_or_ones(lhs_dilation, rank)),
+        window_dilation=(1, 1, *dilation))
+    order = (0, *range(2, rank + 2), 1, *range(rank + 2, 2 * rank + 4))
+    shape = (x.shape[0], *windows.shape[2:rank + 2], x.shape[1] * math.prod(sizes))
+    out = ad_util.reshaped(transpose(windows, order), shape)
+    return convert.converted(out, out.dtype), numbers
+
+
+def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int],
+                                 window_strides: Sequence[int], padding: Any,
+                                 lhs_dilation: Sequence[int] | None = None,
+                                 rhs_dilation: Sequence[int] | None = None,
+                                 dimension_numbers: Any = None, precision: Any = None,
+                                 preferred_element_type: Any = None) -> Array:
+    """Every window of an array as features of its place: the features, and of each the window.
+
+    Args:
+      lhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as in
+        `conv_general_dilated`.
+      filter_shape: the sizes of a window.
+
+    >>> import numpy as np
+    >>> conv_general_dilated_patches(np.arange(4.).reshape(1, 1, 4), (2,), (1,), "VALID")[0]
+    Array([[0., 1., 2.],
+           [1., 2., 3.]], dtype=float32)
+    """
+    patches, numbers = _patches(lhs, filter_shape, window_strides, padding, lhs_dilation,
+                                rhs_dilation, dimension_numbers)
+    return transpose(ad_util.move_axis(patches, -1, 1), inverse(numbers.out_spec))
+
+
+def conv_general_dilated_local(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
+                               filter_shape: Sequence[int],
+                               lhs_dilation: Sequence[int] | None = None,
+                               rhs_dilation: Sequence[int] | None = None,
+                               dimension_numbers: Any = None, precision: Any = None) -> Array:
+    """A convolution with weights of its own for each place of the result.
+
+    Args:
+      rhs: the weights: output features; input features, and of each the window, as one axis; and
+        the places of the result.
+      filter_shape: the sizes of a window.
+      lhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as in
+        `conv_general_dilated`.
+
+    >>> import numpy as np
+    >>> x, weights = np.ones((1, 1, 3)), np.arange(4.).reshape(1, 2, 2)
+    >>> conv_general_dilated_local(x, weights, (1,), "VALID", (2,))
+    Array([[[2., 4.]]], dtype=float32)
+    """
+    patches, numbers = _patches(lhs, filter_shape, window_strides, padding, lhs_dilation,
+                                rhs_dilation, dimension_numbers)
+    weights = transpose(rhs, numbers.rhs_spec)
+    places = range(1, patches.ndim - 1)
+    out = dot_general(patches, weights, (((patches.ndim - 1,), (1,)),
+                                         (places, range(2, weights.ndim))), precision)
+    rank = len(places)  # (places, batch, outputs)
+    return transpose(transpose(out, (rank, rank + 1, *range(rank))), inverse(numbers.out_spec))
 
 
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────

@@ -13,15 +13,13 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Avals, Axis, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives.algebra import add_p
+from minijax.primitives import algebra, comparison, joining
 from minijax.primitives.axes import Dim, Shape, as_int64, canonical_shape, replaced, with_item
-from minijax.primitives.comparison import lt_p, select_n_p
 from minijax.primitives.ad_util import (batch_to, broadcast_at, each_part, linear, repeated,
                                         transposed, zeros)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather_scatter import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
-from minijax.primitives.joining import concatenate
 from minijax.primitives.slots import all_weak, check_same_dtypes, layout, nest
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
@@ -101,7 +99,8 @@ def wrapped(i: Array, size: int) -> Array:
     if not dtypes.issubdtype(i.dtype, np.signedinteger):
         return i
     zero, count = (core.as_value(np.asarray(n).astype(i.dtype)[()]) for n in (0, size))
-    return select_n_p.bind(lt_p.bind(i, zero), i, add_p.bind(i, count))
+    is_negative = comparison.lt_p.bind(i, zero)
+    return comparison.select_n_p.bind(is_negative, i, algebra.add_p.bind(i, count))
 
 
 # ── dynamic_slice ────────────────────────────────────────────────────────────────────────────
@@ -130,7 +129,7 @@ def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> A
     """Scalar start indices, some of them batched, as one index vector for each example."""
     columns = [broadcast_at(i, () if d is None else (0,), (axis.size, 1))
                for i, d in zip(starts, dims, strict=True)]
-    return concatenate(columns, 1)
+    return joining.concatenate(columns, 1)
 
 
 def _first_place(starts: Sequence[Any]) -> Array:

@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Outs, as_value
-from minijax.primitives import comparison, joining, linalg
+from minijax.primitives import comparison, joining, linalg, lu, slots
 from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import filled, reduce_sum_p
 from minijax.primitives.linalg import (adjoint, by_lapack, examples_of_matrices, factored,
                                        factorization, identity_like, lower_part, masked, matmul,
                                        nonsingular, of_each_matrix, store_transposed, symmetric)
-from minijax.primitives.lu import solve
 from minijax.primitives.shape import expand_dims
-from minijax.primitives.slots import nest
 
 # ── Diagonals ────────────────────────────────────────────────────────────────────────────────
 
@@ -82,10 +80,10 @@ def _last_columns_tangent(whole: Any, q: Any, q_dot: Array) -> Array:
     size, axis = q.shape[-1], q.ndim - 2
     gap: Any = identity_like(q) - q
     corner = gap[..., :size, :]
-    m = solve(corner, whole[..., :size, size:])
+    m = lu.solve(corner, whole[..., :size, size:])
     one = identity_like(whole[..., size:, size:])
     back = matmul(adjoint(q_dot), joining.concatenate([m, one], axis))
-    return matmul(gap, solve(adjoint(corner), back)) - matmul(q_dot, m)
+    return matmul(gap, lu.solve(adjoint(corner), back)) - matmul(q_dot, m)
 
 
 def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_matrices: bool
@@ -97,7 +95,7 @@ def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_ma
     work = b.temp((floats,), matrix.dtype)
     with b.threads_of_ours(m * n > 64**2):
         lapack("geqrf", m, n, matrix, m, scales, work, floats)
-        with nest(b, r.shape) as (i, j):
+        with slots.nest(b, r.shape) as (i, j):
             element = b.load(matrix, (j, b.min(i, m - 1)))
             r.store((i, j), b.select(b.le(b.index(i), j), element, 0))
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:

@@ -13,13 +13,12 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot, refuse
-from minijax.primitives import ad_util, families
+from minijax.primitives import ad_util, families, joining
 from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import spaced, table
 from minijax.primitives.complex_pairs import Pair, as_pair, map_parts
 from minijax.primitives.shape import rev
-from minijax.primitives.joining import concatenate
 from minijax.primitives.slicing import part
 from minijax.primitives.slots import layout, real_dtype
 from minijax.primitives.smooth_lengths import LONGEST, LONGEST_COLUMNS, is_smooth
@@ -193,7 +192,7 @@ def _whole(z: Pair, n: int) -> Pair:
     axis = z.re.ndim - 1
     mirrored = map_parts(z.conj(), lambda x: rev(part(x, 1, (n + 1) // 2, axis), (axis,)))
     first = map_parts(z, lambda x: part(x, 0, n // 2 + 1, axis))
-    return Pair(*(concatenate([x, y], axis)
+    return Pair(*(joining.concatenate([x, y], axis)
                   for x, y in zip(first.parts, mirrored.parts, strict=True)))
 
 

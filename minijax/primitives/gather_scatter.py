@@ -15,12 +15,10 @@ from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, cannot
 from minijax.primitives.algebra import add, div_p, extremum, mul_p, neg_p
 from minijax.primitives.axes import Index, Shape, as_dims, canonical_shape, without
-from minijax.primitives import comparison, convert, families, slots
+from minijax.primitives import comparison, convert, families, joining, rounding, slots
 from minijax.primitives.ad_util import (batch_to, each_part, filled, instantiate, linear,
                                         move_axis, transposed, zeros)
 from minijax.primitives.examples import Examples, grid, table
-from minijax.primitives.joining import stack
-from minijax.primitives.rounding import rem
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import part
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode, Numbers,
@@ -537,7 +535,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     rank, wrapped = places[0].ndim, []
     for i, axis in zip(places, axes, strict=True):
         size = filled(shape[axis], i)
-        wrapped.append(rem(add(rem(i, size), size), size))
+        wrapped.append(rounding.rem(add(rounding.rem(i, size), size), size))
     windows = tuple(range(rank, rank + len(shape) - len(axes)))
-    return gather(src, stack(wrapped, rank), GatherDimensionNumbers(windows, axes, axes),
+    return gather(src, joining.stack(wrapped, rank), GatherDimensionNumbers(windows, axes, axes),
                   [1 if d in axes else n for d, n in enumerate(shape)])

@@ -13,15 +13,13 @@ import numpy as np
 
 from minijax import config, core, dtypes
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype, refuse
-from minijax.primitives import algebra, comparison, convert, families, reduce
+from minijax.primitives import algebra, comparison, convert, families, reduce, slicing, slots
 from minijax.primitives.axes import Shape, check_sizes
 from minijax.primitives.ad_util import batch_elementwise, batch_in_front, broadcast_at, filled
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.threefry import threefry2x32
 from minijax.primitives.shape import broadcast, expand_dims, iota, iota_p, reshape
 from minijax.primitives.joining import concatenate, split
-from minijax.primitives.slicing import index_in_dim, slice_in_dim
-from minijax.primitives.slots import layout
 
 TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32 - 1  # of one key in the original layout, whose counters have 32 bits
@@ -81,7 +79,7 @@ def _on_keys(names: str, *params: tuple) -> Examples:
 
 def key_words(keys: Array) -> tuple[Array, Array]:
     """The first and the second words of keys."""
-    first, second = (index_in_dim(keys, i, -1, keepdims=False) for i in (0, 1))
+    first, second = (slicing.index_in_dim(keys, i, -1, keepdims=False) for i in (0, 1))
     return first, second
 
 
@@ -138,7 +136,7 @@ def _encrypted_counters(keys: Array, count: int) -> Array:
         second = comparison.select_n(is_last, second, filled(0, second))
     k1, k2 = (broadcast_words(word, (1,)) for word in key_words(keys))
     words = threefry2x32(k1, k2, first, second)
-    return slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
+    return slicing.slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
 
 
 def partitionable_words(keys: Array, shape: Shape) -> list[Array]:
@@ -178,7 +176,7 @@ random_wrap_p = key_operation(
     "random_wrap",
     program=lambda words, impl: words,
     type_of=_wrap_type,
-    batch=batch_in_front(), sharding=layout("stacked", rank=1),
+    batch=batch_in_front(), sharding=slots.layout("stacked", rank=1),
     examples=table("impl", *((_example_words(*shape), THREEFRY) for shape in [(), (3,), (0,)])))
 
 
@@ -220,7 +218,7 @@ random_fold_in_p = key_operation(
     "random_fold_in",
     program=lambda keys, data: paired(*threefry2x32(*key_words(keys), *number_words(data))),
     type_of=lambda keys, data: keys,
-    batch=batch_in_front(), sharding=layout("elementwise"),
+    batch=batch_in_front(), sharding=slots.layout("elementwise"),
     examples=table("", *((_example_keys(*data.shape), data) for data in (
         np.array(7, np.uint32), np.array([0, -1], np.int32), np.zeros(0, np.uint32),
         np.array([255], np.uint8)))))
@@ -242,7 +240,7 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
     elif bit_width < 32:
         parts = as_words(words, bit_width)
         parts = reshape(parts, (*words.shape[:-1], math.prod(parts.shape[-2:])))
-        words = slice_in_dim(parts, 0, size, axis=-1)
+        words = slicing.slice_in_dim(parts, 0, size, axis=-1)
     return reshape(words, keys.shape[:-1] + shape)
 
 

@@ -13,15 +13,11 @@ import numpy as np
 
 from minijax.core import Array, Outs, Primitive, as_value, cannot
 from minijax.primitives.algebra import complex, conj, imag, real
-from minijax.primitives.comparison import select
+from minijax.primitives import comparison, families, gather_scatter, lu, rounding
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import filled
-from minijax.primitives.families import constant_in_all
-from minijax.primitives.gather_scatter import take_along_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, factorization,
                                        matmul, matrix_transpose, nonsingular, symmetric)
-from minijax.primitives.lu import solve
-from minijax.primitives.rounding import abs
 from minijax.primitives.eigh_svd import as_row, diagonal_of, inverse_gaps, qr_p
 
 Types = list[tuple[tuple[int, ...], Any]]
@@ -107,11 +103,11 @@ def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: 
 
 def _eig_tangents(t: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
     """The tangents of values and vectors, whose length stays 1 and largest element real."""
-    inside = solve(vectors, matmul(t, vectors))
+    inside = lu.solve(vectors, matmul(t, vectors))
     turn: Any = matmul(vectors, inverse_gaps(values, vectors.dtype) * inside)
-    sizes: Any = abs(vectors)
+    sizes: Any = rounding.abs(vectors)
     largest: Any = sizes == sizes.max(-2, keepdims=True, initial=0)
-    here, there = (select(largest, x, filled(0, x)).sum(-2) for x in (vectors, turn))
+    here, there = (comparison.select(largest, x, filled(0, x)).sum(-2) for x in (vectors, turn))
     excess = complex(real((conj(vectors) * turn).sum(-2)), imag(there / here))
     return diagonal_of(inside), turn - vectors * as_row(excess)
 
@@ -204,7 +200,7 @@ column_order_p = on_host(
     lambda x: [_lapack("geqp3", x)[1] - 1 if x.size else np.arange(x.shape[1])],
     lambda m, n, dtype: [((n,), np.int32)],
     square=False,
-    jvp=constant_in_all,
+    jvp=families.constant_in_all,
     examples=lambda: examples_of_matrices(
         "", [(nonsingular(3, 3)[:, ::-1].copy(),), (nonsingular(2, 2, 4),), (nonsingular(4, 2),)],
         [(np.zeros((0, 2)),), (np.zeros((2, 0)),), (np.full((2, 2), np.nan),)]))
@@ -234,8 +230,8 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True,
         return tuple(qr_p.bind(x, full_matrices=full_matrices))
     # JAX: one factorisation; here the second, of columns in order, is the one with a derivative.
     [order] = column_order_p.bind(x)
-    ordered = matrix_transpose(take_along_axis(matrix_transpose(x), order, x.ndim - 2))
-    return (*qr_p.bind(ordered, full_matrices=full_matrices), order)
+    columns = gather_scatter.take_along_axis(matrix_transpose(x), order, x.ndim - 2)
+    return (*qr_p.bind(matrix_transpose(columns), full_matrices=full_matrices), order)
 
 
 # ── hessenberg and tridiagonal ───────────────────────────────────────────────────────────────

@@ -68,6 +68,11 @@ class OnBlocks(NamedTuple):
     program: Any = None
 
 
+def on_blocks(rule: Callable[..., list]) -> Callable[..., OnBlocks]:
+    """The slot `sharding` of an operation with this rule, whatever its operands are."""
+    return lambda ins, outs, **_: OnBlocks(rule)
+
+
 # ── Elementwise, and along axes ──────────────────────────────────────────────────────────────
 
 def elementwise(ins: Avals, outs: Avals, **_: Any) -> Alignment:
@@ -80,10 +85,10 @@ def _paired(shape: Shape, like: Shape) -> Labels:
     return [d if n == like[d] else None for d, n in enumerate(shape)]
 
 
-def each_alone(ins: Avals, outs: Avals, **_: Any) -> OnBlocks:
+@on_blocks
+def each_alone(ranks: Any, p: Any, blocks: list, **params: Any) -> list:
     """Results are the operands."""
-    return OnBlocks(lambda ranks, p, blocks, **params: ranks.bound(
-        p, blocks, [x.layout for x in blocks], **params))
+    return ranks.bound(p, blocks, [x.layout for x in blocks], **params)
 
 
 def along(ins: Avals, outs: Avals, *, name: str, removed: bool = False, **params: Any) -> Alignment:

@@ -14,13 +14,11 @@ import numpy as np
 
 from minijax.core import (Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Zero,
                           as_value, cannot, dtype_name)
-from minijax.primitives import comparison, contract
+from minijax.primitives import comparison, contract, examples, families
 from minijax.primitives.algebra import conj, is_complex
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import (add_cotangents, batch_in_front, broadcast_at, filled,
                                         move_axis, transposed)
-from minijax.primitives.examples import table
-from minijax.primitives.families import kernel
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
 from minijax.primitives.slots import (INEXACT, LEFT_TO_NUMPY, check_dtypes, check_same_dtypes,
                                       is_narrow, layout, nest)
@@ -214,7 +212,7 @@ def examples_of_matrices(names: str, cases: Sequence[tuple], singles: Sequence[t
     """Rows of `table`, matrices first: in both precisions, and some in float32 alone."""
     single = [tuple(x.astype(np.float32) if isinstance(x, np.ndarray) else x for x in row)
               for row in (*cases, *singles)]
-    return table(names, *cases, *single)()
+    return examples.table(names, *cases, *single)()
 
 
 # ── cholesky ─────────────────────────────────────────────────────────────────────────────────
@@ -358,7 +356,7 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     return matmul(a, x) if left_side else matmul(x, a)
 
 
-_substitution = kernel("triangular_solve")
+_substitution = families.kernel("triangular_solve")
 
 
 def _solve_library(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
@@ -383,7 +381,7 @@ def _solve_examples() -> list[Example]:
     a, single = nonsingular(3, 3), np.float32
     sides = [(nonsingular(2, 3), ""), (nonsingular(3, 2), "left_side"),
              (nonsingular(3, 1), "left_side")]
-    return table(
+    return examples.table(
         names, *(case(a, b, f"{side} {flags}") for b, side in sides for flags in (
             "", "lower", "transpose_a", "lower transpose_a", "lower unit_diagonal")),
         case(a, nonsingular(3, 2), "left_side lower", single),

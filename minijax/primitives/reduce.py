@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, ForPrimitive, Outs, Primitive, ShapedArray, Zero, refuse
-from minijax.primitives import analytic, comparison, rounding, summation
+from minijax.primitives import analytic, comparison, examples, joining, rounding, slicing, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
 from minijax.primitives.axes import Axes, replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import (batch_along, constant, each_part, filled, linear,
                                         reduce_sum_p, reduction, reshaped, transposed)
-from minijax.primitives.examples import reducible
 from minijax.primitives.families import by_program, constant_in_all, kernel, per_argument
-from minijax.primitives.joining import concatenate_p
-from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, INEXACT, NOT_LINEAR, NUMBER, check_reducible,
                                       computed_in, extremum_identity, in_numpy, in_pairs, layout,
                                       nest, widened)
@@ -61,7 +58,7 @@ def _prod_jvp(p: Primitive, primals: list, tangents: list, axes: Axes) -> Outs:
 def _exclusive_products(x: Array, axis: int, reverse: bool) -> Array:
     """For each element, the product of those before it along an axis, or after it."""
     by_one = replaced([(0, 0, 0)] * x.ndim, axis, (-1, 1, 0) if reverse else (1, -1, 0))
-    shifted = pad_p.bind(x, constant(1, x), padding_config=by_one)
+    shifted = slicing.pad_p.bind(x, constant(1, x), padding_config=by_one)
     return cumprod_p.bind(shifted, axis=axis, reverse=reverse)
 
 
@@ -194,8 +191,8 @@ def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
     return Primitive(
         name, abstract_eval=abstract_eval, batch=batch_along("axis"), may_produce_nan=True,
         sharding=layout("along", name="axis"),
-        examples=reducible(accepts, lambda rank: [{"axis": d, "reverse": r} for d in {0, rank - 1}
-                                   for r in (False, True)]), **slots)
+        examples=examples.reducible(accepts, lambda rank: [
+            {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]), **slots)
 
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
@@ -231,10 +228,10 @@ def prefixes(combine: Callable, x: tuple[Array, ...], axis: int, reverse: bool =
     reach = 1
     while reach < n:
         early, late, rest = (
-            tuple(part(a, *ends, axis) for a in x)
+            tuple(slicing.part(a, *ends, axis) for a in x)
             for ends in ((0, n - reach), (reach, n), (n - reach, n) if reverse else (0, reach)))
         both = combine(late, early) if reverse else combine(early, late)
-        x = tuple(concatenate_p.bind(*(ends[::-1] if reverse else ends), dimension=axis)
+        x = tuple(joining.concatenate_p.bind(*(ends[::-1] if reverse else ends), dimension=axis)
                   for ends in zip(rest, both, strict=True))
         reach *= 2
     return x

@@ -146,7 +146,8 @@ def reshape(operand: Any, new_sizes: Sequence[int],
 
 # ── squeeze ──────────────────────────────────────────────────────────────────────────────────
 
-def _squeeze_shape(x: ShapedArray, dimensions: Axes) -> Shape:
+def squeezed_shape(x: Any, dimensions: Axes) -> Shape:
+    """The shape of an array without these axes, which must have size one."""
     shape = x.shape
     refuse((len(set(dimensions)) != len(dimensions), f"dimensions are not unique: {dimensions}"),
            (any(shape[d] != 1 for d in dimensions), "cannot select an axis to squeeze out which "
@@ -157,7 +158,7 @@ def _squeeze_shape(x: ShapedArray, dimensions: Axes) -> Shape:
 squeeze_p = rearrangement(
     "squeeze",
     impl=lambda x, dimensions: np.squeeze(x, dimensions),
-    shape=_squeeze_shape,
+    shape=squeezed_shape,
     transpose=lambda ct, x, dimensions: reshaped(ct, x.shape),
     batch=batch_along("dimensions", removed=True),
     source=lambda s, index, x, dimensions: x(expand_index(

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, as_value, dtype_name, refuse
-from minijax.primitives import algebra, comparison, ad_util
+from minijax.primitives import ad_util, algebra, comparison, slots
 from minijax.primitives.axes import Index, Shape, as_dims, check_sizes, replaced, with_item
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
-from minijax.primitives.slots import layout
 
 _slice_object = slice  # the builtin, before the function of the same name hides it
 Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) for every axis
@@ -83,7 +82,7 @@ slice_p = ad_util.rearrangement(
         map(_slice_object, start_indices, limit_indices, strides or itertools.repeat(None)))],
     shape=_slice_shape,
     transpose=_transpose_slice,
-    batch=_batch_slice, sharding=layout("slice"),
+    batch=_batch_slice, sharding=slots.layout("slice"),
     source=lambda s, index, x, **bounds: x(tuple(
         s.add(s.mul(i, taken.step), taken.start)
         for i, taken in zip(index, _indices_along_axes(**bounds), strict=True))),
@@ -227,7 +226,7 @@ pad_p = Primitive(
     jvp=ad_util.linear(),
     transpose=ad_util.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
                                  _pad_value_cotangent),
-    batch=_batch_pad, sharding=layout("pad"), may_produce_nan=True,  # its padding may be one
+    batch=_batch_pad, sharding=slots.layout("pad"), may_produce_nan=True,  # its padding may be one
     element=_pad_element, complex_parts=ad_util.each_part,
     examples=table("padding_config", *((x, x.dtype.type(7), config) for x, config in [
         (grid(3), ((1, 2, 0),)), (grid(4), ((-1, -2, 0),)), (grid(3), ((-2, 3, 2),)),

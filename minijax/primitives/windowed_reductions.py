@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import comparison, ad_util, sort
+from minijax.primitives import ad_util, comparison, families, slicing, sort
 from minijax.primitives.axes import Axes, Index, Shape, with_item
 from minijax.primitives.examples import Examples, grid, table
-from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
-from minijax.primitives.slicing import pad_p
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NUMBER, ORDERED, Reduction, all_weak,
                                       check_dtypes, computed_in, extremum_identity, layout,
                                       numpy_scalars)
@@ -196,7 +194,7 @@ def windows_of(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, 
     config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
     if any(map(any, config)):
         value = value if isinstance(value, Array) else ad_util.constant(value, x)
-        x = pad_p.bind(x, value, padding_config=config)
+        x = slicing.pad_p.bind(x, value, padding_config=config)
     return windows_p.bind(x, **params)
 
 
@@ -243,7 +241,7 @@ def _batch_pooled(p: Primitive, axis: Axis, args: list, dims: list, **params: An
 def pad_array(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape) -> np.ndarray:
     """An array padded with a value around and between its elements."""
     config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
-    [out] = pad_p.impl(x, np.asarray(value, x.dtype), config)
+    [out] = slicing.pad_p.impl(x, np.asarray(value, x.dtype), config)
     return out
 
 
@@ -366,7 +364,7 @@ def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, p
     selected = comparison.select(is_first, values, ad_util.filled(0, values))
     shape = tuple(n + sum(around) for n, around in zip(operand.shape, padding, strict=True))
     padded = overlap_p.bind(selected, shape=shape, **params)
-    return pad_p.bind(padded, ad_util.constant(0, padded), padding_config=tuple(
+    return slicing.pad_p.bind(padded, ad_util.constant(0, padded), padding_config=tuple(
         (-before, -after, 0) for before, after in padding))
 
 
@@ -406,7 +404,7 @@ def _selecting(name: str, program: Callable[..., Array], abstract_eval: Callable
                cotangent: Callable[..., Array], examples: Examples) -> Primitive:
     """A primitive of two arrays, linear in the first; the second decides which elements count."""
     return Primitive(
-        name, impl=by_program(program), program=program, abstract_eval=abstract_eval,
+        name, impl=families.by_program(program), program=program, abstract_eval=abstract_eval,
         jvp=ad_util.linear(0), transpose=ad_util.transposed(cotangent), batch=_batch_pooled,
         examples=examples)
 

@@ -16,7 +16,6 @@ from minijax.core import Array, refuse
 from minijax.numpy.arguments import as_array, static_value
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
-from minijax.primitives.shape import broadcast_to_rank
 from minijax.random import samplers
 from minijax.random.keys import check_key, split
 from minijax.random.samplers import Shape, bits, check_shape, compiled, gumbel, supported
@@ -76,7 +75,7 @@ def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype
     bottom, top = map(as_integers, (minval, maxval))
     # where maxval is one more than the dtype can hold, the largest integer is drawn, too
     exceeds = top > top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max))
-    low, high = (broadcast_to_rank(clip_to_dtype(x, dtype, limits.min, limits.max), len(shape))
+    low, high = (lax.broadcast_to_rank(clip_to_dtype(x, dtype, limits.min, limits.max), len(shape))
                  for x in (bottom, top))
     count = converted(high - low, word, False)
     count = lax.select(high <= low, lax.full_like(count, 1), count)
@@ -128,7 +127,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
 @compiled("shape", "mode")
 def _bernoulli(key: Array, p: Array, shape: Shape, mode: str) -> Array:
     dtype = np.dtype(p.dtype)
-    p = broadcast_to_rank(p, len(shape)) if p.ndim else p
+    p = lax.broadcast_to_rank(p, len(shape)) if p.ndim else p
     if mode == "low":
         return samplers._uniform(key, shape, dtype, 0.0, 1.0) < p
     coarse, fine = samplers._uniform(key, (2, *shape), dtype, 0.0, 1.0)
@@ -197,7 +196,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
         out_axis = len(leading) + axis
         noise_shape = (*sizes[:out_axis], logits.shape[axis], *sizes[out_axis:])
         noise = gumbel(typed, noise_shape, logits.dtype, mode)
-        total = noise + broadcast_to_rank(logits, noise.ndim)
+        total = noise + lax.broadcast_to_rank(logits, noise.ndim)
         return lax.argmax(total, out_axis, dtypes.default_int_dtype())
     count = math.prod(leading)
     if count > logits.shape[axis]:

@@ -15,7 +15,6 @@ from minijax.core import Array, refuse
 from minijax.transforms.arguments import bound
 from minijax.lax import linalg
 from minijax.primitives.convert import converted
-from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank
 from minijax.random.choices import _rademacher
 from minijax.random.keys import split
 from minijax.random.rejection import _gamma
@@ -207,7 +206,7 @@ maxwell = family("The lengths of vectors of three normal numbers.", "(3,)", shap
 def double_sided_maxwell(key: Array, shape: Shape, dtype: np.dtype, loc: Array, scale: Array
                          ) -> Array:
     first, second = split(key)
-    shape = (*shape, *broadcast_shapes(np.shape(loc), np.shape(scale)))
+    shape = (*shape, *lax.broadcast_shapes(np.shape(loc), np.shape(scale)))
     lengths = _maxwell(first, shape, dtype)
     return _rademacher(second, shape, dtype) * lengths * scale + loc
 
@@ -232,7 +231,7 @@ def truncated_normal(key: Array, shape: Shape, dtype: np.dtype, lower: Array, up
     # rounding may have moved a number onto a bound, or beyond it
     least = lax.nextafter(lax.stop_gradient(lower), dtype.type(np.inf))
     most = lax.nextafter(lax.stop_gradient(upper), dtype.type(-np.inf))
-    least, most = (broadcast_to_rank(x, len(shape)) for x in (least, most))
+    least, most = (lax.broadcast_to_rank(x, len(shape)) for x in (least, most))
     return lax.min(most, lax.max(least, scaled_erf_inv(uniforms, dtype)))
 
 
@@ -410,7 +409,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
         raise ValueError("multivariate_normal requires cov.shape == (..., n, n) for n="
                          f"{n}, but got cov.shape == {cov.shape}.")
     if shape is None:
-        sizes = broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+        sizes = lax.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     else:
         sizes = check_shape("normal", shape, mean.shape[:-1], cov.shape[:-2])
     return _multivariate_normal(typed, mean, cov, sizes, dtype, method)

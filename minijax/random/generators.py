@@ -16,12 +16,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.primitives.axes import Shape
-from minijax.primitives.bit_generators import rng_bit_generator
-from minijax.primitives.joining import concatenate
 from minijax.primitives.keys import (THREEFRY, number_words, random_fold_in_p, random_seed_p,
                                      random_split_p, random_unwrap_p, random_wrap_p)
-from minijax.primitives.shape import broadcast, reshape, transpose
-from minijax.primitives.slicing import slice_in_dim
 from minijax.primitives.threefry import philox4x32
 from minijax.transforms.jit import jit
 
@@ -58,20 +54,20 @@ def functions(dtype: dtypes.KeyType) -> Generator | None:
 
 def _halves(words: Array) -> Array:
     """Two Threefry keys, of a key's upper and lower words."""
-    return random_wrap_p.bind(reshape(words, (2, 2)), impl=THREEFRY)
+    return random_wrap_p.bind(lax.reshape(words, (2, 2)), impl=THREEFRY)
 
 
 def _joined(halves: Array) -> Array:
     """Keys of four words, from an array of their halves with the halves in front."""
     words = random_unwrap_p.bind(halves)
     axes = (*range(1, words.ndim - 1), 0, words.ndim - 1)
-    return reshape(transpose(words, axes), (*words.shape[1:-1], 4))
+    return lax.reshape(lax.transpose(words, axes), (*words.shape[1:-1], 4))
 
 
 @jit
 def _seed(seed: Array) -> Array:
     half = random_unwrap_p.bind(random_seed_p.bind(seed, impl=THREEFRY))
-    return concatenate([half, half], 0)
+    return lax.concatenate([half, half], 0)
 
 
 @functools.partial(jit, static_argnums=1)
@@ -81,25 +77,25 @@ def _split(words: Array, shape: Shape) -> Array:
 
 @functools.partial(jit, static_argnums=(1, 2))
 def _bits(words: Array, bit_width: int, shape: Shape) -> Array:
-    return rng_bit_generator(words, shape, np.dtype(f"uint{bit_width}"))[1]
+    return lax.rng_bit_generator(words, shape, np.dtype(f"uint{bit_width}"))[1]
 
 
 @jit
 def _fold_in(words: Array, data: Array) -> Array:
-    return _joined(random_fold_in_p.bind(_halves(words), broadcast(data, (2,))))
+    return _joined(random_fold_in_p.bind(_halves(words), lax.broadcast(data, (2,))))
 
 
 # ── unsafe_rbg: every tenth key that XLA's generator draws ───────────────────────────────────
 
 @functools.partial(jit, static_argnums=1)
 def _unsafe_split(words: Array, shape: Shape) -> Array:
-    _, drawn = rng_bit_generator(words, (10 * math.prod(shape), 4))
-    return reshape(slice_in_dim(drawn, None, None, 10), (*shape, 4))
+    _, drawn = lax.rng_bit_generator(words, (10 * math.prod(shape), 4))
+    return lax.reshape(lax.slice_in_dim(drawn, None, None, 10), (*shape, 4))
 
 
 @jit
 def _unsafe_fold_in(words: Array, data: Array) -> Array:
-    return words ^ rng_bit_generator(_seed(data), (10, 4))[1][-1]
+    return words ^ lax.rng_bit_generator(_seed(data), (10, 4))[1][-1]
 
 
 # ── Ciphers of a counter: the places of the numbers are encrypted by the key ─────────────────

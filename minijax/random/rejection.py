@@ -14,7 +14,6 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
-from minijax.control_flow.loops import map as each_row, scan, while_loop
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import filled
 from minijax.primitives.keys import random_unwrap_p, random_wrap_p
@@ -47,11 +46,11 @@ def _marsaglia_tsang(key: Array, d: Array, c: Array) -> Array:
             x = _normal(sub, (), d.dtype)
             return key, x, 1 + x * c
 
-        _, x, v = while_loop(lambda inner: inner[2] <= 0, draw_normal,
-                             (normal_key, number(0), number(-1)))
+        _, x, v = lax.while_loop(lambda inner: inner[2] <= 0, draw_normal,
+                                 (normal_key, number(0), number(-1)))
         return key, x * x, v * v * v, _uniform(uniform_key, (), d.dtype, 0., 1.)
 
-    return while_loop(is_rejected, draw, (key, number(0), number(1), number(2)))[2]
+    return lax.while_loop(is_rejected, draw, (key, number(0), number(1), number(2)))[2]
 
 
 def _gamma_one(key: Array, a: Array, log_space: bool) -> Array:
@@ -99,7 +98,7 @@ random_gamma_p = derived(
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
 def _gammas(a: Array, keys: Array, log_space: bool) -> Array:
-    return each_row(lambda row: _gamma_one(row[0], row[1], log_space), (keys, a))
+    return lax.map(lambda row: _gamma_one(row[0], row[1], log_space), (keys, a))
 
 
 @_gammas.defjvp
@@ -133,7 +132,7 @@ def _first_accepted(trial: Callable[[Array, Array, Array], tuple[Array, Array]],
         return lax.select(accepted, k, samples), is_done | accepted, key
 
     start = lax.full_like(like, -1), lax.full_like(like, False, bool), key
-    return while_loop(lambda state: (~state[1]).any(), draw, start)[0]
+    return lax.while_loop(lambda state: (~state[1]).any(), draw, start)[0]
 
 
 def _poisson_knuth(key: Array, rate: Array) -> Array:
@@ -145,7 +144,7 @@ def _poisson_knuth(key: Array, rate: Array) -> Array:
         return (lax.select(log_product > -rate, k + 1, k), key, log_product + lax.log(u))
 
     start = lax.full_like(rate, 0, np.int32), key, lax.full_like(rate, 0)
-    return while_loop(lambda state: (state[2] > -rate).any(), more, start)[0] - 1
+    return lax.while_loop(lambda state: (state[2] > -rate).any(), more, start)[0] - 1
 
 
 def _poisson_rejection(key: Array, rate: Array) -> Array:
@@ -214,7 +213,7 @@ def _binomial_inversion(key: Array, n: Array, log_failure: Array) -> Array:
         return (lax.select(total <= n, k + 1, k), total + lax.ceil(lax.log(u) / log_failure), sub)
 
     start = lax.full_like(n, 0), lax.full_like(n, 0), key
-    return while_loop(lambda state: (state[1] <= n).any(), more, start)[0] - 1
+    return lax.while_loop(lambda state: (state[1] <= n).any(), more, start)[0] - 1
 
 
 # The remainder of Stirling's formula for log(k!), for k below 10.
@@ -345,5 +344,5 @@ def _multinomial(key: Array, n: Any, p: Any, shape: Shape, dtype: np.dtype) -> A
         count = _binomial_of_arrays(sub, left, ratio)
         return left - count, count
 
-    _, counts = scan(draw, n, (lax.transpose(ratios, first), split(key, shape[-1])))
+    _, counts = lax.scan(draw, n, (lax.transpose(ratios, first), split(key, shape[-1])))
     return lax.transpose(counts, (*range(1, len(shape)), 0))

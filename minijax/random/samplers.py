@@ -17,7 +17,6 @@ from minijax.transforms.jit import jit
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.keys import random_bits_p
 from minijax.primitives.threefry import fused_multiply_add
-from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank
 from minijax.random.keys import apply, check_key, split
 
 Shape = tuple[int, ...]
@@ -72,9 +71,9 @@ def check_shape(name: str, shape: Any, *param_shapes: Shape) -> Shape:
       ValueError: when they do not.
     """
     if shape is None:
-        return broadcast_shapes(*param_shapes)
+        return lax.broadcast_shapes(*param_shapes)
     sizes = canonical_shape(shape)
-    joint = broadcast_shapes(sizes, *param_shapes)
+    joint = lax.broadcast_shapes(sizes, *param_shapes)
     if joint != sizes:
         raise ValueError(
             f"{name} parameter shapes must be broadcast-compatible with shape argument, and the "
@@ -146,7 +145,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
 
 @compiled("shape", "dtype")
 def _uniform(key: Array, shape: Shape, dtype: np.dtype, minval: Any, maxval: Any) -> Array:
-    low, high = (broadcast_to_rank(lax.convert_element_type(bound, dtype), len(shape))
+    low, high = (lax.broadcast_to_rank(lax.convert_element_type(bound, dtype), len(shape))
                  for bound in (minval, maxval))
     scaled = fused_multiply_add(unit_interval(key, shape, dtype), high - low, low)
     return lax.max(low, lax.reshape(scaled, shape))

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import lax, numpy as jnp, tree_util
 from minijax.transforms.arguments import bound
-from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
+from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, sum_of_tangents
 from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike, promote_args_inexact, promote_args_real
 
@@ -43,9 +43,7 @@ def differentiable(function: Callable, *slopes: Callable | None) -> Any:
         out = defined(*primals)
         terms = [slope(t, out, *primals) for slope, t in zip(slopes, tangents, strict=True)
                  if slope and not isinstance(t, SymbolicZero)]
-        if not terms:
-            return out, zero_from_primal(out)
-        return out, functools.reduce(lambda *pair: tree_util.tree_map(lax.add, *pair), terms)
+        return out, sum_of_tangents(terms, out)
     defined.defjvp(jvp, symbolic_zeros=True)
     return defined
 

@@ -16,10 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import config, core, dtypes, errors
-from minijax.util import source_info
+from minijax.util import lazily, source_info
 from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, Literal, cached_on_jaxpr, subjaxprs, types_in
-from minijax.util.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, quoted, report
 
 T = TypeVar("T")
@@ -40,7 +39,7 @@ class Names:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        hold_over_forks(self.lock)
+        lazily.hold_over_forks(self.lock)
         self.count = 1
         # by name: the number of a use, 0 for none
         self.consumed: np.ndarray = np.zeros(1024, np.int32)

@@ -55,8 +55,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
     if in_axes is not None and type(in_axes) not in (tuple, *_types_of_axes()):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
                         f"to the positional arguments passed to the function, but got {in_axes}.")
-    _check_axes("in_axes", in_axes)
-    _check_axes("out_axes", out_axes)
+    check_axes("vmap in_axes", in_axes, _types_of_axes())
+    check_axes("vmap out_axes", out_axes, _types_of_axes())
 
     @tracebacks.standing_for(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -77,11 +77,11 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
     return mapped
 
 
-def _check_axes(name: str, axes: Any) -> None:
+def check_axes(name: str, axes: Any, types: Sequence[type]) -> None:
     """Refuse a tree whose leaves are no axes."""
-    if any(type(axis) not in _types_of_axes() for axis in tree_util.tree_leaves(axes)):
-        raise TypeError(f"vmap {name} must be an int, None, or (nested) container with those types "
-                        f"as leaves, but got {axes}.")
+    if any(type(axis) not in types for axis in tree_util.tree_leaves(axes)):
+        raise TypeError(f"{name} must be an int, None, or (nested) container with those types as "
+                        f"leaves, but got {axes}.")
 
 
 def _summed(x: Array, axis: int) -> Array:

@@ -14,7 +14,6 @@ from minijax.core import Array, ShapedArray
 from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTracer
 from minijax.primitives.convert import converted
-from minijax.primitives.ad_util import zeros
 from minijax.core.tracing import DynamicJaxprTrace
 from minijax.transforms.arguments import NotCarriedError
 
@@ -146,7 +145,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     >>> empty_ref(minijax.ShapeDtypeStruct((2,), "float32")).shape
     (2,)
     """
-    return Ref(zeros(ShapedArray(ty.shape, ty.dtype)))
+    return Ref(core.zeros(ShapedArray(ty.shape, ty.dtype)))
 
 
 def freeze(ref: Ref) -> Array:

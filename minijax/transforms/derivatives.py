@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -217,17 +218,9 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False,
 
 # ── The pull-back, and destinations of cotangents ───────────────────────────────────────────────
 
+@dataclass(frozen=True)
 class Sentinel:
     """A named marker, equal only to itself."""
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
 
 class GradValue(Sentinel):

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from minijax import core, tree_util
 from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
-from minijax.util import source_info
-from minijax.util.tracebacks import update_wrapper
+from minijax.util import source_info, tracebacks
 
 if TYPE_CHECKING:
     from minijax.transforms.jit import JitFunction
@@ -191,7 +190,7 @@ class DischargedJit:
 
     def _jit(self, fun: Callable, shift: int = 0) -> JitFunction:
         """`jit` of another function, with more arguments before its own."""
-        update_wrapper(fun, self.jitted._fun)
+        tracebacks.update_wrapper(fun, self.jitted._fun)
         return self.jitted.with_function(fun, shift)
 
 

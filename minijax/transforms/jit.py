@@ -28,7 +28,6 @@ from minijax.transforms.arguments import (
     without_static)
 from minijax.placement.devices import Device, device_of, put
 from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, rebuilder
-from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.tracing import FlatFunction, convert_tracers, recorder
 from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of
 
@@ -260,7 +259,7 @@ class JitFunction:
                 device = device_for(program, leaves)  # a shortcut for `bind`
                 return run_on_arrays(traced.run(device), device, program, leaves)
         elif self._inline and not isinstance(core.current_trace.get(), core.EvalTrace):
-            return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
+            return core.eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
         return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
 
     def _remember(self, call: CallArguments, traced: Traced) -> None:

@@ -19,15 +19,6 @@ from minijax.transforms.derivatives import no_reduce_axes, unflattened_args
 from minijax.util import tracebacks
 
 
-def _check_transposable(inputs: list, outputs: list) -> None:
-    """Refuse to transpose from integers to floats, or back, and for bools."""
-    if not any(all(dtypes.issubdtype(dtype, kind) for dtype in (*inputs, *outputs))
-               for kind in (np.inexact, np.integer)):
-        raise TypeError("linear_transpose only supports [float or complex] -> [float or complex], "
-                        "and integer -> integer functions, but got "
-                        f"{inputs} -> {outputs}.")
-
-
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashable] = ()
                      ) -> Callable:
     """The transpose of a function that is linear.
@@ -47,7 +38,11 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashabl
     flat, types = flattened(fun, primals, "linear_transpose")
     avals = [_type_of(x) for x in types]
     closed = flat.staged(avals)
-    _check_transposable([x.dtype for x in avals], [x.dtype for x in closed.out_avals])
+    inputs, outputs = ([x.dtype for x in each] for each in (avals, closed.out_avals))
+    if not any(all(dtypes.issubdtype(dtype, kind) for dtype in (*inputs, *outputs))
+               for kind in (np.inexact, np.integer)):
+        raise TypeError("linear_transpose only supports [float or complex] -> [float or complex], "
+                        f"and integer -> integer functions, but got {inputs} -> {outputs}.")
 
     @tracebacks.api_boundary
     def transposed(consts: Sequence[Any], cotangent: Any) -> tuple:

@@ -61,6 +61,22 @@ class _KnownAtOnce(core.EvalTrace):
 
 
 @contextlib.contextmanager
+def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Iterator[None]:
+    """A block whose operations a trace processes.
+
+    >>> with set_current_trace(core.base_trace):
+    ...     core.current_trace.get() is core.base_trace
+    True
+    """
+    before = core.current_trace.get()
+    core.current_trace.set(trace)
+    try:
+        yield
+    finally:
+        core.current_trace.set(before)
+
+
+@contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
     """A context in which operations on concrete arrays run at once, even while tracing.
 
@@ -73,14 +89,8 @@ def ensure_compile_time_eval() -> Iterator[None]:
     Array(2., dtype=float32)
     """
     behind = core.current_trace.get()
-    if type(behind) is core.EvalTrace:
+    with set_current_trace(behind if type(behind) is core.EvalTrace else _KnownAtOnce(behind)):
         yield
-        return
-    core.current_trace.set(_KnownAtOnce(behind))
-    try:
-        yield
-    finally:
-        core.current_trace.set(behind)
 
 
 class named_scope(contextlib.ContextDecorator, contextlib.nullcontext):

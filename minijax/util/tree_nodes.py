@@ -200,18 +200,15 @@ def _dataclass_fields(nodetype: Any, data: Sequence[str] | None, meta: Sequence[
         raise ValueError("data_fields and meta_fields must not overlap. Overlapping fields: "
                          f"{both}.")
     if is_dataclass:
-        _check_all_named({f.name for f in init}, {*data, *meta}, set(dropped))
+        names, named = {f.name for f in init}, {*data, *meta}
+        rule = ("data_fields and meta_fields must include all dataclass fields with ``init=True`` "
+                "and only them. ")
+        if missing := names - named - set(dropped):
+            raise ValueError(f"{rule}Missing fields: {missing}. Add them to drop_fields to "
+                             "suppress this error.")
+        if unexpected := named - names:
+            raise ValueError(f"{rule}Unexpected fields: {unexpected}.")
     return tuple(data), tuple(meta)
-
-
-def _check_all_named(init: set[str], named: set[str], dropped: set[str]) -> None:
-    rule = ("data_fields and meta_fields must include all dataclass fields with ``init=True`` "
-            "and only them. ")
-    if missing := init - named - dropped:
-        raise ValueError(f"{rule}Missing fields: {missing}. Add them to drop_fields to suppress "
-                         "this error.")
-    if unexpected := named - init:
-        raise ValueError(f"{rule}Unexpected fields: {unexpected}.")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

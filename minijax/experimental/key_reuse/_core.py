@@ -17,6 +17,7 @@ from minijax.core.jaxpr import Jaxpr, JaxprEqn, Literal, subjaxprs
 from minijax.custom.checkpoint import checkpoint_p
 from minijax.custom.debug_callback import debug_callback_p
 from minijax.errors import KeyReuseError
+from minijax.placement.meshes import ByValue
 from minijax.primitives import keys
 from minijax.random.rejection import random_gamma_p
 from minijax.sharp_bits.key_reuse import FIX
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 # ── Signatures ───────────────────────────────────────────────────────────────────────────────
 
-class _Marked:
+class _Marked(ByValue):
     """An argument or a result, and which of its keys are meant: all, none, or those of a mask."""
 
     idx: int
@@ -44,14 +45,8 @@ class _Marked:
     def __setattr__(self, name: str, value: Any) -> None:
         raise ValueError(f"{type(self).__name__} is immutable")
 
-    def _identity(self) -> tuple:
-        return type(self), self.idx, np.shape(self.mask), np.asarray(self.mask).tobytes()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Marked) and self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
+    def _parts(self) -> tuple:
+        return self.idx, np.shape(self.mask), np.asarray(self.mask).tobytes()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.idx}{'' if self.mask is True else f', {self.mask}'})"

@@ -18,6 +18,7 @@ from minijax import core, dtypes, lax, numpy as jnp, random, tree_util
 from minijax.extend.vmappable import register_vmappable
 from minijax.numpy.arguments import static_value
 from minijax.primitives.axes import canonical_shape, without
+from minijax.primitives.shape import squeezed_shape
 from minijax.transforms.api import vmap
 
 Shape = tuple[int, ...]
@@ -520,10 +521,8 @@ def flat_indices(mat: BCOO) -> tuple[Any, Any]:
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """The same array without axes of size one."""
-    along = sorted({operator.index(d) % arr.ndim for d in dimensions})
-    if any(arr.shape[d] != 1 for d in along):
-        raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one, "
-                         f"got shape={arr.shape} and dimensions={tuple(along)}")
+    along = tuple(sorted({operator.index(d) % arr.ndim for d in dimensions}))
+    shape = squeezed_shape(arr, along)
     b, s = arr.n_batch, arr.n_sparse
     batch = [d for d in along if d < b]
     columns_kept = without(range(s), [d - b for d in along])
@@ -532,7 +531,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     sparse = jnp.array(arr.shape[b:b + s], arr.indices.dtype)
     rows = jnp.where((arr.indices >= sparse).any(-1, keepdims=True), sparse, arr.indices)
     indices = jnp.squeeze(rows[..., columns_kept], tuple(batch))
-    return like(arr, (data, indices), without(arr.shape, along), True, True)
+    return like(arr, (data, indices), shape, True, True)
 
 
 def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int],

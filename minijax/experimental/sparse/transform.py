@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from minijax import core, numpy as jnp, tree_util
-from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, subjaxprs
+from minijax.custom.remat import eval_jaxpr_with
+from minijax.core.jaxpr import JaxprEqn, subjaxprs
 from minijax.experimental.sparse import bcoo, products
 from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
 from minijax.primitives.ad_util import batch_elementwise
 from minijax.transforms.api import make_jaxpr
 from minijax.transforms.stages import ShapeDtypeStruct
-from minijax.util import context
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
@@ -45,7 +45,8 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
         def flat(*leaves: Any) -> Any:
             return f(*tree_util.tree_unflatten(tree, leaves), **params)
         closed, shape = make_jaxpr(flat, return_shape=True)(*types)
-        return tree_util.tree_unflatten(tree_util.tree_structure(shape), _run(closed, values))
+        outs = eval_jaxpr_with(_evaluate, closed, values)
+        return tree_util.tree_unflatten(tree_util.tree_structure(shape), outs)
     return of_sparse
 
 
@@ -58,26 +59,14 @@ def _is_sparse(x: Any) -> bool:
     return isinstance(x, JAXSparse)
 
 
-@context.leaving(core.current_source)
-def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The results of a program, whose values may be sparse."""
-    env = Environment(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    env.update(zip(closed.jaxpr.invars, args, strict=True))
-    for eqn in closed.eqns:
-        values = [env[v] for v in eqn.invars]
-        if any(map(_is_sparse, values)):
-            env.update(zip(eqn.outvars, _of_sparse(eqn, values), strict=True))
-        else:
-            env.run(eqn)
-    return [env[v] for v in closed.jaxpr.outvars]
-
-
-def _of_sparse(eqn: JaxprEqn, values: list) -> list[Any]:
-    """The results of one operation of which an operand is sparse."""
+def _evaluate(eqn: JaxprEqn, values: list) -> list[Any]:
+    """The results of one operation, whose operands may be sparse."""
     p, params = eqn.primitive, eqn.params
+    if not any(map(_is_sparse, values)):
+        return p.bind_list(*values, **params)
     if p.name in _CALLS:
         [inner] = subjaxprs(params)
-        return _run(inner, values)
+        return eval_jaxpr_with(_evaluate, inner, values)
     if p.name in _RULES:
         return [_RULES[p.name](*values, **params)]
     if getattr(p.batch, "__func__", None) is not batch_elementwise.rule:

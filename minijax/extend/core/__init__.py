@@ -17,6 +17,7 @@ from minijax.errors import InconclusiveDimensionOperation, JaxprTypeError
 from minijax.core.vmap import with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
                                 jaxpr_as_fun, no_effects)
+from minijax.transforms.scopes import set_current_trace
 from minijax.util import lazily
 from minijax.util.source_info import DebugInfo
 from minijax.lax.tokens import Token
@@ -208,22 +209,6 @@ def find_top_trace(xs: Any) -> core.Trace:
     True
     """
     return core.current_trace.get()
-
-
-@contextlib.contextmanager
-def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Iterator[None]:
-    """A block whose operations a trace processes.
-
-    >>> with set_current_trace(core.base_trace):
-    ...     core.current_trace.get() is core.base_trace
-    True
-    """
-    before = core.current_trace.get()
-    core.current_trace.set(trace)
-    try:
-        yield
-    finally:
-        core.current_trace.set(before)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p  
 from minijax.lax.linalg import (  # noqa: F401
     cholesky_p, eig_p, eigh_p, hessenberg_p, lu_p, qr_p, schur_p, svd_p, triangular_solve_p,
     tridiagonal_p)
-from minijax.primitives.convert import stop_gradient_p  # noqa: F401
 from minijax.primitives.ad_util import add_any_p as add_jaxvals_p  # noqa: F401
 from minijax.primitives.keys import (  # noqa: F401
     random_bits_p, random_fold_in_p, random_seed_p, random_split_p)
