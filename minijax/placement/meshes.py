@@ -314,6 +314,8 @@ class Mesh(_Grid):
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
     """
 
+    devices: np.ndarray
+
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         new: Any = super().__new__(cls)
         new.devices = np.array(devices, dtype=object)
