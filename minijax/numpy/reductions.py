@@ -239,6 +239,13 @@ def _index_of(name: str, find: Callable[..., Any], a: Any, axis: Any, keepdims: 
 
 # ── Truth ────────────────────────────────────────────────────────────────────────────────────
 
+def _as_bools(a: Array) -> Array:
+    """Whether elements are not zero: of a complex number no part is discarded, so none warns."""
+    dtype = np.dtype(bool)
+    return a if a.dtype == dtype else lax.convert_element_type_p.bind(
+        a, new_dtype=dtype, weak_type=False)
+
+
 def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
     """Whether all elements are true (not zero).
@@ -246,7 +253,7 @@ def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
-    return reduced("all", convert(a, np.dtype(bool)), axis, keepdims, None, where)
+    return reduced("all", _as_bools(a), axis, keepdims, None, where)
 
 
 def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
@@ -256,7 +263,7 @@ def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
-    return reduced("any", convert(a, np.dtype(bool)), axis, keepdims, None, where)
+    return reduced("any", _as_bools(a), axis, keepdims, None, where)
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:

@@ -172,7 +172,7 @@ def type_of_template(x: Any) -> ShapedArray:
 
 def filling(value: Any, dtype: Any, weak_type: bool = False) -> Array:
     """The element of a constant array; a real one cannot be a complex number of Python."""
-    if dtypes.python_type(value) is complex:
+    if dtypes.python_type(value) is complex and dtype.kind != "b":
         value = dtypes.scalar_type_of(dtype)(value)
     return converted(value, dtype, weak_type)
 

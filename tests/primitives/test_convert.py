@@ -71,6 +71,20 @@ def test_dropping_the_imaginary_part_warns():
         lax.convert_element_type(Z, "float32")
 
 
+@pytest.mark.parametrize("call", [
+    lambda jnp: jnp.any(Z), lambda jnp: jnp.all(Z), lambda jnp: jnp.logical_not(Z),
+    lambda jnp: jnp.where(Z, 1, 2), lambda jnp: jnp.count_nonzero(Z), lambda jnp: jnp.isclose(Z, Z),
+    lambda jnp: jnp.full(2, 1j, dtype=bool), lambda jnp: jnp.full_like(Z, 1j, dtype=bool),
+    lambda jnp: jnp.asarray(Z, dtype=bool), lambda jnp: jnp.sum(Z, dtype=np.float32)])
+def test_those_functions_warn_of_a_dropped_part_that_do_in_jax(call):
+    def warned(lib):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            call(lib.numpy)
+        return any(w.category is np.exceptions.ComplexWarning for w in given)
+    assert warned(minijax) == warned(jax)
+
+
 @pytest.mark.filterwarnings("error::numpy.exceptions.ComplexWarning")
 def test_a_gradient_comes_back_to_a_real_factor_without_a_warning():
     z = np.array([1 + 2j, 3 - 1j], np.complex64)
