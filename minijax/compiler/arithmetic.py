@@ -38,6 +38,11 @@ class Component(Scalar):
     shape: tuple[int, ...]
     axis: int
 
+    @property
+    def inner(self) -> int:
+        """By how much the linear index grows with this component."""
+        return math.prod(self.shape[self.axis + 1:])
+
 
 @dataclass(eq=False)
 class Scope:
@@ -98,8 +103,7 @@ class Arithmetic(Scalars):
         """x itself; for a component of a linear index the emitted quotient and remainder."""
         if not isinstance(x, Component):
             return x
-        stride = math.prod(x.shape[x.axis + 1:])
-        component = self.div(x.position, stride)
+        component = self.div(x.position, x.inner)
         if x.axis > 0:
             component = self.rem(component, x.shape[x.axis])
         self._component_of.setdefault(component, x)
@@ -245,14 +249,20 @@ class Arithmetic(Scalars):
         return position
 
     def _merge_components(self, terms: list[tuple[Operand, int]]) -> None:
-        """Replace the components of a linear index by that index, if they are the last terms."""
-        last = terms[-1][0]
-        if isinstance(last, Component):
-            components = [(self._component(last.position, last.shape, axis), n)
-                          for axis, n in enumerate(last.shape)]
-            if terms[-len(components):] == components:
-                terms[-len(components):] = [(last.position, math.prod(last.shape))]
-                self._merge_components(terms)
+        """Replace the last terms, if they are neighbouring components of one linear index, by the
+        component that they are together, or by that index.
+        """
+        while len(terms) > 1:
+            (x, m), (y, n) = terms[-2:]
+            if not (isinstance(x, Component) and isinstance(y, Component)) or (
+                    x.position is not y.position or math.prod(x.shape) != math.prod(y.shape)):
+                return
+            if (m, n, x.inner) != (x.shape[x.axis], y.shape[y.axis], n * y.inner):
+                return
+            outer = math.prod(x.shape) // (m * x.inner)
+            shape = tuple(size for size in (outer, m * n, y.inner) if size > 1)
+            terms[-2:] = [(self._component(x.position, shape, int(outer > 1))
+                           if len(shape) > 1 else x.position, m * n)]
 
     def unravel(self, position: Operand, shape: Sequence[int]) -> tuple[Operand, ...]:
         """The index at a row-major linear index; its components cost nothing until they are used.

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 
 from .arithmetic import Arithmetic
+from .delinearization import delinearize
 from .function_text import FunctionText, llvm_type
 from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
@@ -39,7 +40,8 @@ def assembly(kernel: Kernel) -> str:
 @cached_on_node
 def transformed(kernel: Kernel) -> Kernel:
     """The kernel with its loops transformed for a processor."""
-    return replace(kernel, body=unroll_loops(unswitch_loops(split_loops(kernel.body))))
+    body = delinearize(split_loops(kernel.body))
+    return replace(kernel, body=unroll_loops(unswitch_loops(body)))
 
 
 def block_assembly(name: str) -> str:

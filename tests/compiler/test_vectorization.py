@@ -56,6 +56,8 @@ PROGRAMS = {
         jnp.exp(x[:, jnp.arange(75) * 7]).sum(1)),
     "a sum of quotients, with a rest": lambda x: jnp.sum(
         100 // (x[:, :77] * 50).astype(jnp.int32), 1),
+    "merged axes": lambda x: (jnp.kron(x[:, :40], x[:2, :13]), jnp.repeat(x, 7, axis=1) + 1,
+                              x[:, :990].reshape(5, 9, 10, 11).swapaxes(1, 2).reshape(5, 990)),
     "a sum of bytes": lambda x: jnp.sum((x * 50).astype(jnp.int8), 1, dtype=jnp.int8),
     "a sum over short searches": lambda x: jnp.mean(jnp.argmax(x.reshape(-1, 10), 1) == 3),
     "a flag": lambda x: jnp.where(x[0, 0] > 0, jnp.sin(x), x) + jnp.where(x[0, 0] > 9, x / 3, 1),
