@@ -121,8 +121,7 @@ class Derivative:
         in_tree, _ = self.in_tree.children()
         dots, tree = tree_util.tree_flatten(tangents)
         if tree != in_tree:
-            raise ValueError("unexpected tree structure of the tangents of a linearized "
-                             f"function: expected {in_tree}, got {tree}.")
+            raise TypeError(f"expected {in_tree}, got {tree}")
         values = [_checked(aval, t, _OF_LINEARIZED)
                   for aval, t in zip(self.in_avals, dots, strict=True)]
         closed = ClosedJaxpr(jaxpr, tuple(residuals))
@@ -358,8 +357,10 @@ def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
     # JAX: accepts any number of the right shape for a result without derivative
     fits = message is _OF_VJP and want.dtype == dtypes.float0 or want.dtype == t.dtype
     if want.shape != t.shape or not fits or want.vma != t.aval.vma and t.dtype != dtypes.float0:
-        raise ValueError(message.format(got=t.aval.str_long(), want=want.str_long(),
-                                        of=x.str_long(), cure=_pcast_advice(want.vma, t.aval.vma)))
+        got, of, want_ = ("~" * (message is _OF_LINEARIZED and a.weak_type) + a.str_long()
+                          for a in (t.aval, x, want))
+        raise ValueError(message.format(got=got, want=want_, of=of,
+                                        cure=_pcast_advice(want.vma, t.aval.vma)))
     return Zero(want) if want.dtype == dtypes.float0 else t
 
 
