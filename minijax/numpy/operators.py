@@ -459,6 +459,6 @@ for _name, _value in _attributes().items():
 for _error, _words, _names in _OF_CONCRETE_ARRAYS:
     for _name in _names.split():
         setattr(Tracer, _name, _refused_of_tracers(_error, _words, _name))
-Tracer.__getattr__ = _missing_of_tracers  # type: ignore[method-assign]
+Tracer.__getattr__ = _missing_of_tracers
 for _name, _text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():
     setattr(ArrayImpl, _name, _text)

@@ -14,7 +14,7 @@ from typing import Any
 from minijax import core, dtypes, tree_util
 from minijax.util import tracebacks
 from minijax.core import Array, ShapedArray, Zero, transpose
-from minijax.transforms.arguments import flattened
+from minijax.transforms.arguments import check_function, flattened
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import LinearProgram, linearize_flat
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -55,6 +55,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
     if not (isinstance(primals, tuple | list) and isinstance(tangents, tuple | list)):
         raise TypeError("primal and tangent arguments to jax.jvp must be tuples or lists; found "
                         f"{type(primals).__name__} and {type(tangents).__name__}.")
+    check_function(fun)
     flat, leaves = flattened(fun, tuple(primals), "jvp", has_aux)
     in_tree = (flat.in_tree.children()[0] if type(primals) is tuple else
                tree_util.tree_structure(primals))
@@ -132,6 +133,7 @@ class Derivative:
 def at_point(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False
              ) -> tuple[FlatFunction, list[Array], DebugInfo | None]:
     """The arguments of `linearize_flat`."""
+    check_function(fun)
     flat, leaves = flattened(fun, args, traced_for, has_aux)
     stop = "." if traced_for == "vjp" else ""  # as in JAX
     return flat, [check_arg(x, stop) for x in leaves], flat.debug_info

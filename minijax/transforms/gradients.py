@@ -12,7 +12,7 @@ import numpy as np
 from minijax import core, dtypes, errors, tree_util
 from minijax.core import Array, dtype_name
 from minijax.core.linearize import linearize_flat
-from minijax.transforms.arguments import Filled, check_callable
+from minijax.transforms.arguments import Filled, check_function
 from minijax.transforms.derivatives import Linearized, at_point, check_arg, no_reduce_axes
 from minijax.util import tracebacks
 
@@ -90,7 +90,7 @@ def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], 
     """A function of the arguments of `fun` that returns `derive` of `fun`, as a function of the
     chosen arguments alone, and of these arguments.
     """
-    check_callable(fun)
+    check_function(fun)
     several = (argnums,) if hasattr(argnums, "__index__") else argnums
     numbers = tuple(map(operator.index, several))
 

@@ -42,7 +42,7 @@ def test_a_carry_adapts_only_what_is_weak():
     assert [x.dtype for x in carry.values] == [np.float32, np.int32]
     assert not carry.adapted((F32, F32))
     with pytest.raises(TypeError, match=r"component c\[1\] has type int32\[\]"):
-        carry.check((F32, F32), "c")
+        carry.check(lambda c: c, (F32, F32))
 
 
 def test_an_eager_loop_is_compiled_once():
