@@ -344,7 +344,7 @@ def _handed_over(wish: Any, ct: Any) -> Any:
     if not core.is_ref(wish):
         return core.public_tangent(ct)
     if not isinstance(ct, Zero):
-        wish.add(ct)
+        wish.addupdate(ct)
     return GradRef()
 
 

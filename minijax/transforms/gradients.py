@@ -76,11 +76,11 @@ def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allo
     `returned` selects these from the value (with aux, if there is one) and the gradients.
     """
     def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
-        check_inputs(chosen, name, holomorphic, allow_int)
+        check_inputs(chosen, "grad", holomorphic, allow_int)
         point = at_point(partial, chosen, name, has_aux)
         at = Linearized(point, core.leaving_no_tracer(linearize_flat)(*point))
         _check_scalar(at.result)
-        check_real(at.result, name, "outputs", holomorphic)
+        check_real(at.result, "grad", "outputs", holomorphic)
         gradients = as_chosen(argnums, at.pull_back([core.repeated(1, at.outs[0].aval)]))
         return returned(at.flat.with_aux(at.result) if has_aux else at.result, gradients)
     return value_and_gradient

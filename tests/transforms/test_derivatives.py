@@ -101,6 +101,10 @@ BAD = {
     "complex input": lambda lib: lib.grad(lambda x: x)(1j),
     "integer output": lambda lib: lib.grad(lambda x: 3)(1.0),
     "boolean output": lambda lib: lib.grad(lambda x: x > 0)(1.0),
+    "boolean output and its value": lambda lib: lib.value_and_grad(lambda x: x > 0)(1.0),
+    "boolean input, and the value": lambda lib: lib.value_and_grad(lambda x: x * 2)(True),
+    "real input of a complex function": lambda lib: lib.value_and_grad(
+        lambda x: x, holomorphic=True)(1.0),
     "input that is no array": lambda lib: lib.grad(lambda x: x)("a"),
     "too few arguments": lambda lib: lib.grad(lambda x: x, argnums=3)(1.0),
     "jvp of numbers": lambda lib: lib.jvp(lambda x: x, 1.0, 1.0),
