@@ -252,6 +252,7 @@ def both(f):
     lambda t: t.tree_reduce(operator.add, []),
     lambda t: t.tree_reduce_associative(operator.add, ["a", "b", ("c", "d"), "e"]),
     lambda t: t.tree_reduce_associative(operator.add, [], identity=7),
+    lambda t: t.tree_reduce_associative(operator.add, []),
     lambda t: t.tree_all({"a": True, "b": []}),
     lambda t: t.tree_all([1, 0]),
     lambda t: t.tree_broadcast((1, 2), ([1, 2], 3)),

@@ -19,8 +19,9 @@ from minijax.transforms.discharge import carry, carrying_refs, closed_over, disc
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
-from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction, listed,
-                                                   pcast_advice, share_consts, type_differences)
+from minijax.control_flow.traced_functions import (
+    Operands, TraceRequest, TracedFunction, capitalized, listed, pcast_advice, share_consts,
+    type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
@@ -355,17 +356,19 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     args = Operands(tuple(operands))
     types = args.types
     kind = "cond" if names[0] == "false_fun" else "switch"
+    step = -1 if kind == "cond" else 1  # the true branch is traced, and named, first
     traced = []
     try:
-        for f in functions:  # a comprehension would be one more frame where branches nest deeply
+        # a comprehension would be one more frame where branches nest deeply
+        for f in functions[::step]:
             traced.append(TraceRequest(f, types, kind).traced())  # noqa: PERF401
     except NotCarriedError as error:
         refs = carry(error, [])
     if len(traced) < len(functions):
         return carrying_refs(lambda refs, values: _bind_branches(
             index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)
-    _check_branches(kind, [*zip(names, traced, strict=True)])
-    programs, consts = share_consts(traced)
+    _check_branches(kind, [*zip(names[::step], traced, strict=True)])
+    programs, consts = share_consts(traced[::step])
     inputs, forwarded = [*consts, *args.values], _forwarded_inputs(programs)
     branches = tuple(rearranged(p, None, [i for i, place in enumerate(forwarded) if place is None])
                      for p in programs)
@@ -389,15 +392,13 @@ def _forwarded_inputs(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
 
 def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
     """Refuse branches whose results differ in tree or type, naming both."""
-    if kind == "cond":
-        pairs = pairs[::-1]  # messages name the true branch first
     (first, one), *others = pairs
     for second, two in others:
         places = (f"\n\n{first} is {one.debug_info.func_src_info}"
                   f"\n{second} is {two.debug_info.func_src_info}")
         advice = f"\n\nRevise {first} and/or {second} so that"
         if one.out_tree != two.out_tree:
-            differ = []
+            differ, gap = [], "\n"
             for path, have, got, why in tree_util.equality_errors_pytreedef(
                     one.out_tree, two.out_tree):
                 at = f" at path {tree_util.keystr(path)}" if path else ""
@@ -405,15 +406,14 @@ def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
                               f"so {why}")
             raise TypeError(
                 f"{kind} branch outputs must have the same pytree structure, but they differ:"
-                f"{places}\n\n{listed(differ)}{advice} they have the same pytree structure.")
+                f"{places}\n\n{listed(differ, gap)}{advice} they have the same pytree structure.")
         paths = source_info.result_paths(one.out_tree)
         if wrong := type_differences(
-                (f"The output of {first}{f' at path {place}' if place else ''}", a,
+                (f"the output of {first}{f' at path {place}' if place else ''}", a,
                  f"output of {second}", b)
                 for place, a, b in zip(paths, one.out_avals, two.out_avals, strict=True)):
             raise TypeError(f"{kind} branches must have equal output types but they differ."
-                            f"{places}\n\n" + "\n\n".join(f"{line}." for line in wrong)
-                            + "\n\n" + pcast_advice(
+                            f"{places}\n\n{capitalized(listed(wrong))}\n\n" + pcast_advice(
                                 (x, y, f" to the output of {name}{place and f' at path {place}'}")
                                 for place, a, b in zip(paths, one.out_avals, two.out_avals,
                                                        strict=True)

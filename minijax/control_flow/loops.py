@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.util import caches
+from minijax.util.source_info import DebugInfo, describe, parameters_of, position_name
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.control_flow.traced_functions import (
-    Operands, TraceRequest, TracedFunction, is_internal, listed, pcast_advice, type_differences)
+    Operands, TraceRequest, TracedFunction, capitalized, is_internal, listed, pcast_advice,
+    type_differences)
 from minijax.transforms.compiled import called
 from minijax.transforms.jit import jit
 from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
@@ -41,18 +44,18 @@ from minijax.core.tracing import FlatFunction, check_arg, is_tracer
 class Carry(Operands):
     """The carry of a loop, whose types its body must keep; `kind` names the loop in messages."""
 
-    def __init__(self, init: Any, kind: str):
+    def __init__(self, init: Any, kind: str, traced_for: str):
         super().__init__(init)
-        self.kind = kind
+        self.kind, self.traced_for = kind, traced_for
 
     def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out
                ) -> TracedFunction:
         """The body of the loop; `carry_of` takes the carry out of its result."""
-        body = TraceRequest(f, (self.types, *others), self.kind).traced()
+        body = TraceRequest(f, (self.types, *others), self.traced_for).traced()
         if self.adapted(carry_of(body.out_types)):
-            body = TraceRequest(f, (self.types, *others), self.kind).traced()
+            body = TraceRequest(f, (self.types, *others), self.traced_for).traced()
         while self.cast(f, tree_util.tree_leaves(carry_of(body.out_types))):
-            body = TraceRequest(f, (self.types, *others), self.kind).traced()
+            body = TraceRequest(f, (self.types, *others), self.traced_for).traced()
         return body
 
     def cast(self, f: Callable, out_avals: core.Avals) -> bool:
@@ -74,9 +77,8 @@ class Carry(Operands):
             return False
         changed = False
         for i, (x, out) in enumerate(zip(self.values, out_avals, strict=True)):
-            dtype = dtypes.result_type(x, out) if x.weak_type else x.dtype
-            if dtype != x.dtype:
-                self.leaves[i] = self.values[i] = converted(x, dtype)
+            if x.weak_type and x.dtype != out.dtype:
+                self.leaves[i] = self.values[i] = converted(x, dtypes.result_type(x, out))
                 changed = True
         return changed
 
@@ -86,37 +88,35 @@ class Carry(Operands):
         carry = jaxpr.invars[len(body.consts):][:len(self.values)]
         return [v is jaxpr.outvars[i] for i, v in enumerate(carry)]
 
-    def check(self, out_types: Any, name: str) -> None:
+    def check(self, f: Callable, out_types: Any) -> None:
         """Refuse a body that changes the tree or a type of the carry."""
         out_avals, out_tree = tree_util.tree_flatten(out_types)
         what = f"{self.kind} body function carry input and carry output must have"
+        name = position_name(parameters_of(f), 0).partition("[")[0]
+
+        def part(path: tuple) -> str:
+            keys = tree_util.keystr(path)
+            return f"the input carry {'component ' if path else ''}{name}{keys}"
         if out_tree != self.tree:
-            different = [
-                f"he input {_part(name, path)} is a {have} but the corresponding component of the "
-                f"carry output is a {got}, so {why}"
-                for path, have, got, why in tree_util.equality_errors(self.types, out_types)]
-            lines = (f"T{different[0]}.\n" if len(different) == 1 else
-                     ";\n\n".join(f"  * t{line}" for line in different) + ".\n")
-            raise TypeError(f"{what} the same pytree structure, but they differ:\n\n{lines}\n"
+            lines = (f"the input tree structure is:\n{self.tree}\nthe output tree structure is:\n"
+                     f"{out_tree}") if out_types is None else capitalized(listed([
+                         f"{part(path)} is a {have} but the corresponding component of the carry "
+                         f"output is a {got}, so {why}" for path, have, got, why
+                         in tree_util.equality_errors(self.types, out_types)], "\n"))
+            raise TypeError(f"{what} the same pytree structure, but they differ:\n\n{lines}\n\n"
                             "Revise the function so that the carry output has the same pytree "
                             "structure as the carry input.")
         paths = [path for path, _ in tree_util.tree_flatten_with_path(self.types)[0]]
         wrong = type_differences(
-            (f"input {_part(name, path)}", x.aval, "output carry component", out)
+            (part(path), x.aval, "output carry component", out)
             for path, x, out in zip(paths, self.values, out_avals, strict=True))
         if wrong:
-            lines = f"The {wrong[0]}." if len(wrong) == 1 else listed([f"the {w}" for w in wrong])
             advice = pcast_advice(
-                (x.aval, out, ", to the initial carry value corresponding to the input "
-                 f"{_part(name, path)}")
+                (x.aval, out, f", to the initial carry value corresponding to {part(path)}")
                 for path, x, out in zip(paths, self.values, out_avals, strict=True))
-            raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\n{advice}Revise "
-                            "the function so that all output types match the corresponding input "
-                            "types.")
-
-
-def _part(name: str, path: tuple) -> str:
-    return f"carry component {name}{tree_util.keystr(path)}" if path else f"carry {name}"
+            raise TypeError(f"{what} equal types, but they differ:\n\n" + capitalized(listed(
+                wrong, "\n")) + f"\n\n{advice}Revise the function so that all output types match "
+                "the corresponding input types.")
 
 
 # ── scan, map ────────────────────────────────────────────────────────────────────────────────
@@ -173,9 +173,9 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
 def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: bool,
           unroll: int | bool) -> Any:
     row_types = x_tree.unflatten_types([without_axis(x.aval, 0) for x in rows])
-    carry = Carry(init, "scan")
+    carry = Carry(init, "scan", "scan")
     body = carry.staged(f, row_types, carry_of=_carry_of)
-    carry.check(_carry_of(body.out_types), body.argument_name)
+    carry.check(f, _carry_of(body.out_types))
     if isinstance(unroll, bool):
         unroll = max(steps, 1) if unroll else 1
     loop = Scan(body.program, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
@@ -326,11 +326,11 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 
 
 def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
-    carry = Carry(init_val, "while_loop")
+    carry = Carry(init_val, "while_loop", "while_body")
     body = carry.staged(body_fun)
     condition = TracedFunction.of(cond_fun, (carry.types,), "while_cond")
     _check_condition(condition)
-    carry.check(body.out_types, body.argument_name)
+    carry.check(body_fun, body.out_types)
     return body.tree_of(called(lambda: _run_while(condition, body, carry),
                                lambda: while_in_python(cond_fun, jit(body_fun), init_val)))
 
@@ -417,8 +417,14 @@ class _ForiBodies(NamedTuple):
 
         def of_scan(loop_carry: tuple, _: None) -> tuple[tuple, None]:
             return of_while(loop_carry), None
+
+        def described(loop_carry: tuple, *_: None) -> DebugInfo:
+            i, *upper, state = loop_carry
+            info = describe(fun(), (i, state), {}, "fori_loop")
+            return replace(info, names=lambda: (
+                info.arg_names[0], *[None] * len(upper), *info.arg_names[1:]))
         for body in (of_while, of_scan):
-            vars(body)["stands_for_internal"] = is_internal(body_fun)
+            vars(body).update(stands_for_internal=is_internal(body_fun), debug_info_of=described)
         return cls(of_scan, of_while)
 
 

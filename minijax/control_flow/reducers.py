@@ -29,7 +29,8 @@ from minijax.primitives.windowed_reductions import (
     reduce_window_shape_tuple, reduce_window_sum_p, windows_of)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers, window_sizes)
-from minijax.core.tracing import FlatFunction, is_tracer, stage
+from minijax.core.tracing import is_tracer, stage
+from minijax.transforms.arguments import flattened
 
 
 def primitive_name(jaxpr: ClosedJaxpr) -> str:
@@ -178,7 +179,7 @@ class _Reduction:
         refuse((not leaves, f"{name} must have at least one operand."), error=ValueError)
         self.operands = [core.as_value(x) for x in leaves]
         self.inits = [core.as_value(x) for x in inits]
-        self.flat = FlatFunction(computation, tree_util.tree_structure(((operands, operands), {})))
+        self.flat, _ = flattened(computation, (operands, operands), f"{name} comp")
         self.jaxpr = self.flat.staged(
             [ShapedArray((), x.dtype) for x in (*self.operands, *self.operands)])
         if name == "reduce_window" and tree != self.flat.out_tree:

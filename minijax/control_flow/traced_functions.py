@@ -84,12 +84,6 @@ class TracedFunction:
         return all(trace.is_open(c.level) for c in self.consts if isinstance(c, core.Tracer))
 
     @property
-    def argument_name(self) -> str:
-        """The name of the function's first argument."""
-        names = self.debug_info.arg_names
-        return names[0].split("[")[0] if names and names[0] else "carry"
-
-    @property
     def out_avals(self) -> Avals:
         return self.program.out_avals
 
@@ -159,7 +153,11 @@ class TraceRequest:
         return self.traced_from(flat, recorder()(flat, avals, flat.debug_info))
 
     def flat(self) -> tuple[FlatFunction, list[Any]]:
-        return flattened(self.fun, self.args, self.traced_for, False, self.kwargs, self.static)
+        flat, avals = flattened(self.fun, self.args, self.traced_for, False, self.kwargs,
+                                self.static)
+        if described := getattr(self.fun, "debug_info_of", None):
+            flat.debug_info = described(*self.args)
+        return flat, avals
 
     def traced_from(self, flat: FlatFunction, recorded: ClosedJaxpr) -> TracedFunction:
         program, consts = convert_constvars(recorded, self.moves)
@@ -181,11 +179,16 @@ def share_consts(functions: Sequence[TracedFunction]) -> tuple[list[ClosedJaxpr]
 
 # ── What differs between types that should be the same ───────────────────────────────────────
 
-def listed(lines: Sequence[str]) -> str:
-    """A sentence, or a list of several, for an error message."""
+def listed(lines: Sequence[str], gap: str = "") -> str:
+    """A sentence, or a list of several with gaps before the last but one, for an error message."""
     if len(lines) == 1:
         return f"{lines[0]}."
-    return ";\n".join(f"  * {line}" for line in lines) + "."
+    *others, last = (f"  * {line}" for line in lines)
+    return f";\n{gap}".join(others) + f";\n{last}."
+
+
+def capitalized(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def mismatch(one: ShapedArray, two: ShapedArray) -> str:

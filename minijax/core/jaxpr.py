@@ -34,7 +34,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"Var(id={id(self)}):{self.aval.str_short(True)}"
+        return f"Var(id={id(self)}):{self.aval.str_short()}"
 
 
 class Literal:
@@ -98,9 +98,7 @@ class Jaxpr(core.Program):
         for name in ("constvars", "invars", "outvars", "eqns"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
-    def replace(self, **changes: Any) -> Jaxpr:
-        return dataclasses.replace(self, **changes)
-
+    replace = dataclasses.replace
     __repr__ = lazily.later("minijax.util.jaxpr_text", "jaxpr_text")
     pretty_print = lazily.later("minijax.util.jaxpr_text", "pretty_print")
 
@@ -129,7 +127,7 @@ class ClosedJaxpr(core.Program):
     literals = property(operator.attrgetter("consts"))
     eqns = property(operator.attrgetter("jaxpr.eqns"))
     effects = property(operator.attrgetter("jaxpr.effects"))
-    pretty_print = Jaxpr.pretty_print
+    pretty_print, replace = Jaxpr.pretty_print, dataclasses.replace
 
     def derived(self, key: tuple, make: Callable[[], Any]) -> Any:
         """The result of `make` on this program, computed once and kept as long as the program."""

@@ -141,7 +141,7 @@ class custom_vmap:
             raise AttributeError("No batching rule defined for custom_vmap function "
                                  f"{source_info.function_name(self.fun)} using def_vmap.")
         operands = Operands(all_positional(self.fun, args, kwargs, "custom_vmap"))
-        traced = TracedFunction.of(self.fun, operands.types, "custom_vmap")
+        traced = TracedFunction.of(self.fun, operands.types, "custom_vmap fun")
         rule = functools.partial(_flat_rule, self.vmap_rule, len(traced.consts), operands.tree,
                                  traced.out_tree)
         return traced.tree_of(custom_vmap_call_p.bind(*traced.consts, *operands.values,

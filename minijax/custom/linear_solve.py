@@ -138,8 +138,9 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     (Array(0.5, dtype=float32, weak_type=True), (Array(0.25, dtype=float32, weak_type=True),))
     """
     residuals, linear = Operands(residual_args), Operands(linear_args)
-    forward = TracedFunction.of(fun, (residuals.types, linear.types), "linear_call")
-    backward = TracedFunction.of(fun_transpose, (residuals.types, forward.out_types), "linear_call")
+    forward = TracedFunction.of(fun, (residuals.types, linear.types), "linear_call fun")
+    backward = TracedFunction.of(fun_transpose, (residuals.types, forward.out_types),
+                                 "linear_call fun_transpose")
     if backward.out_tree != linear.tree:
         raise TypeError("transpose output pytree structure must match that of linear inputs, got "
                         f"output structure {backward.out_tree} and input structure {linear.tree}.")
@@ -177,15 +178,15 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
     operands = Operands(b)
 
     def staged(name: str, fun: Callable, has_aux: bool = False) -> TracedFunction:
-        return _staged_checked(f"{name}()", fun, (operands.types,), "custom_linear_solve",
-                               "b", operands.types, has_aux)
+        return _staged_checked(name, fun, (operands.types,), "custom_linear_solve", "b",
+                               operands.types, has_aux)
 
     matrix = staged("matvec", matvec)
-    functions = [staged("solve", lambda b: solve(matrix.called, b), has_aux), matrix]
+    functions = [staged("solve", functools.partial(solve, matrix.called), has_aux), matrix]
     if symmetric or transpose_solve:
         transpose = matrix if symmetric else staged("vecmat", _transposed(matrix, operands))
-        functions += [staged("transpose_solve", lambda ct: (transpose_solve or solve)(
-            transpose.called, ct), has_aux), transpose]
+        functions += [staged("transpose_solve", functools.partial(
+            transpose_solve or solve, transpose.called), has_aux), transpose]
     programs, consts = share_consts(functions)
     forward, equation, *rest = programs
     backward, back_equation = rest or (None, None)
@@ -205,15 +206,16 @@ def _transposed(matrix: TracedFunction, operands: Operands) -> Callable:
 def _staged_checked(name: str, fun: Callable, arg_types: tuple, traced_for: str, expected_name: str,
                     expected_types: Any, has_aux: bool = False) -> TracedFunction:
     """A traced function, refused unless its result has the expected tree and shapes."""
-    traced = TracedFunction.of(fun, arg_types, traced_for)
+    traced = TracedFunction.of(
+        fun, arg_types, f"{traced_for} {name}" if name.endswith("solve") else traced_for)
     (avals, tree), (expected_avals, expected_tree) = map(tree_util.tree_flatten, (
         traced.out_types[0] if has_aux else traced.out_types, expected_types))
     if tree != expected_tree:
-        raise TypeError(f"{name} output pytree structure must match {expected_name}, got {tree} "
+        raise TypeError(f"{name}() output pytree structure must match {expected_name}, got {tree} "
                         f"and {expected_tree}.")
     shapes, expected_shapes = ([a.shape for a in each] for each in (avals, expected_avals))
     if shapes != expected_shapes:
-        raise ValueError(f"{name} output shapes must match {expected_name}, got {shapes} and "
+        raise ValueError(f"{name}() output shapes must match {expected_name}, got {shapes} and "
                          f"{expected_shapes}")
     return traced
 
@@ -244,9 +246,9 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
     Array(0.25, dtype=float32, weak_type=True)
     """
     guess = Operands(initial_guess)
-    function = _staged_checked("f()", f, (guess.types,), "custom_root", "initial_guess",
+    function = _staged_checked("f", f, (guess.types,), "custom_root", "initial_guess",
                                guess.types)
-    solution = _staged_checked("solve()", lambda x: solve(f, x), (guess.types,), "custom_root",
+    solution = _staged_checked("solve", functools.partial(solve, f), (guess.types,), "custom_root",
                                "initial_guess", guess.types, has_aux)
     types = solution.out_types[0] if has_aux else solution.out_types
 
@@ -254,7 +256,7 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
         of_leaves = functools.partial(jaxpr_as_fun(function.program), *function.consts)
         _, f_jvp = linearize_flat(of_leaves, tree_util.tree_leaves(x))
         return tangent_solve(lambda t: function.tree_of(f_jvp(*tree_util.tree_leaves(t))), y)
-    tangents = _staged_checked("tangent_solve()", solve_tangents, (types, types), "custom_root",
+    tangents = _staged_checked("tangent_solve", solve_tangents, (types, types), "custom_root",
                                "x", types)
     programs, consts = share_consts([function, solution, tangents])
     flat_f, flat_solve, flat_solve_tangents = map(jaxpr_as_fun, programs)

@@ -4,6 +4,7 @@ Builds on `checked`.  Chapter 14.  In JAX: `jax/_src/checkify.py`.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -125,7 +126,7 @@ def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_chec
     @tracebacks.standing_for(f)
     def checkified(*args: Any, **kwargs: Any) -> tuple[Error, Out]:
         # concrete values stay concrete: the arguments are constants of the program
-        flat, _ = flattened(lambda: f(*args, **kwargs), (), "checkify")
+        flat, _ = flattened(functools.partial(f, *args, **kwargs), (), "checkify")
         with config.debug_out_of_bounds(True) if OOBError in errors else contextlib.nullcontext():
             closed = flat.staged([])
         run = Checking(frozenset(errors))

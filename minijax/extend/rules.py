@@ -16,6 +16,7 @@ import numpy as np
 from minijax import core, tree_util
 from minijax.core import Outs, Primitive, Undefined, Zero
 from minijax.custom import host_callback
+from minijax.util import caches
 
 Rule = Callable[..., Any]
 
@@ -285,6 +286,7 @@ def register_lowering(prim: Primitive, rule: Rule, platform: str | None = None,
                 f"`mlir.lower_fun(f)` to register_lowering, where f computes {prim} by other "
                 "operations.") from error
     prim.program = program
+    caches.clear_all()  # programs that were prepared without the rule
     return rule
 
 

@@ -146,6 +146,12 @@ def _refused_of_tracers(error: type[Exception], words: str, name: str) -> Any:
     return property(refuse) if is_property else api_boundary(refuse)
 
 
+def _missing_of_tracers(self: Any, name: str) -> Any:
+    if hasattr(type(self), name):  # a property, which raises
+        return object.__getattribute__(self, name)
+    raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+
+
 # ── Methods and properties beyond the functions of `numpy` ───────────────────────────────────
 
 def _property(get: Callable[[Any], Any]) -> property:
@@ -453,5 +459,6 @@ for _name, _value in _attributes().items():
 for _error, _words, _names in _OF_CONCRETE_ARRAYS:
     for _name in _names.split():
         setattr(Tracer, _name, _refused_of_tracers(_error, _words, _name))
+Tracer.__getattr__ = _missing_of_tracers
 for _name, _text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():
     setattr(ArrayImpl, _name, _text)

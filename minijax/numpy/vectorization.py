@@ -88,6 +88,7 @@ def _broadcasting(function: Callable, signature: str | None, whose: str, args: l
     shape = lax.broadcast_shapes(*loops)
     check_loop_ranks(str(signature), loops, args)
 
+    @tracebacks.wraps(function)
     def checked(*arrays: Any) -> Any:
         out = function(*arrays)
         outs = out if isinstance(out, tuple) else (out,)

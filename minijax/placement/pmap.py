@@ -19,7 +19,7 @@ from minijax.placement.device_put import devices as all_devices
 from minijax.placement.meshes import Mesh, P
 from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.primitives.slicing import index_in_dim
-from minijax.transforms.arguments import as_tuple, check_callable
+from minijax.transforms.arguments import as_tuple, check_function
 from minijax.transforms.jit import JitFunction, jit
 
 
@@ -57,7 +57,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     >>> pmap(lambda x, y: x * y, in_axes=(0, None))(np.ones((1, 3)), 2)
     Array([[2., 2., 2.]], dtype=float32)
     """
-    check_callable(fun)
+    check_function(fun)
     for what, axes in {"in_axes": in_axes, "out_axes": out_axes}.items():
         api.check_axes(f"pmap {what}", axes, (int,))
     if devices is not None and not devices:

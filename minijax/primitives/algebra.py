@@ -304,7 +304,9 @@ def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
 
 
 def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:
-    return filled(0, t) if not y else mul(t, mul(coefficient(y, x), integer_pow(x, y - 1)))
+    if y in (0, 1):
+        return t if y else filled(0, t)
+    return mul(t, mul(coefficient(y, x), x if y == 2 else integer_pow(x, y - 1)))
 
 
 integer_pow_p = elementwise(

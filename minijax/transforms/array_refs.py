@@ -77,9 +77,9 @@ class Ref:
         is_weak = self.inner_aval.weak_type and not _is_staging(self._home)
         self._value, self._is_written = converted(value, self.inner_aval.dtype, is_weak), True
 
-    def add(self, value: Array) -> None:
-        """Add to the whole value."""
-        addupdate(self, (), value)
+    def addupdate(self, x: Any, idx: Any = ()) -> None:
+        """Add to the elements at an index, by default to all."""
+        addupdate(self, idx, x)
 
     def _without_level(self, value: core.Tracer) -> Array:
         what = {JVPTracer: ("a differentiated value on a non-differentiated",

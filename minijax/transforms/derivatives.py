@@ -15,7 +15,7 @@ from typing import Any
 from minijax import core, dtypes, tree_util
 from minijax.util import tracebacks
 from minijax.core import Array, ShapedArray, Zero, transpose
-from minijax.transforms.arguments import flattened
+from minijax.transforms.arguments import check_function, flattened
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import LinearProgram, linearize_flat
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -56,6 +56,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
     if not (isinstance(primals, tuple | list) and isinstance(tangents, tuple | list)):
         raise TypeError("primal and tangent arguments to jax.jvp must be tuples or lists; found "
                         f"{type(primals).__name__} and {type(tangents).__name__}.")
+    check_function(fun)
     flat, leaves = flattened(fun, tuple(primals), "jvp", has_aux)
     in_tree = (flat.in_tree.children()[0] if type(primals) is tuple else
                tree_util.tree_structure(primals))
@@ -122,8 +123,7 @@ class Derivative:
         in_tree, _ = self.in_tree.children()
         dots, tree = tree_util.tree_flatten(tangents)
         if tree != in_tree:
-            raise ValueError("unexpected tree structure of the tangents of a linearized "
-                             f"function: expected {in_tree}, got {tree}.")
+            raise TypeError(f"expected {in_tree}, got {tree}")
         values = [_checked(aval, t, _OF_LINEARIZED)
                   for aval, t in zip(self.in_avals, dots, strict=True)]
         closed = ClosedJaxpr(jaxpr, tuple(residuals))
@@ -134,6 +134,7 @@ class Derivative:
 def at_point(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False
              ) -> tuple[FlatFunction, list[Array], DebugInfo | None]:
     """The arguments of `linearize_flat`."""
+    check_function(fun)
     flat, leaves = flattened(fun, args, traced_for, has_aux)
     stop = "." if traced_for == "vjp" else ""  # as in JAX
     return flat, [check_arg(x, stop) for x in leaves], flat.debug_info
@@ -336,7 +337,7 @@ def _handed_over(wish: Any, ct: Any) -> Any:
     if not core.is_ref(wish):
         return core.public_tangent(ct)
     if not isinstance(ct, Zero):
-        wish.add(ct)
+        wish.addupdate(ct)
     return GradRef()
 
 
@@ -351,8 +352,10 @@ def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
     # JAX: accepts any number of the right shape for a result without derivative
     fits = message is _OF_VJP and want.dtype == dtypes.float0 or want.dtype == t.dtype
     if want.shape != t.shape or not fits or want.vma != t.aval.vma and t.dtype != dtypes.float0:
-        raise ValueError(message.format(got=t.aval.str_long(), want=want.str_long(),
-                                        of=x.str_long(), cure=_pcast_advice(want.vma, t.aval.vma)))
+        got, of, want_ = ("~" * (message is _OF_LINEARIZED and a.weak_type) + a.str_long()
+                          for a in (t.aval, x, want))
+        raise ValueError(message.format(got=got, want=want_, of=of,
+                                        cure=_pcast_advice(want.vma, t.aval.vma)))
     return Zero(want) if want.dtype == dtypes.float0 else t
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from minijax import core, dtypes, errors, tree_util
 from minijax.core import Array, dtype_name
 from minijax.core.linearize import linearize_flat
-from minijax.transforms.arguments import Filled, check_callable
+from minijax.transforms.arguments import Filled, check_function
 from minijax.transforms.derivatives import Linearized, at_point, check_arg, no_reduce_axes
 from minijax.util import tracebacks
 
@@ -76,17 +76,12 @@ def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allo
     `returned` selects these from the value (with aux, if there is one) and the gradients.
     """
     def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
-        check_inputs(chosen, name, holomorphic, allow_int)
+        check_inputs(chosen, "grad", holomorphic, allow_int)
         point = at_point(partial, chosen, name, has_aux)
         at = Linearized(point, core.leaving_no_tracer(linearize_flat)(*point))
         _check_scalar(at.result)
-        aval = at.outs[0].aval
-        kind = "integer" if dtypes.issubdtype(aval.dtype, np.integer) else dtype_name(aval.dtype)
-        advice = f"For differentiation of functions with {kind} outputs, use jax.vjp directly."
-        if aval.dtype.kind == "c":
-            advice = NOT_HOLOMORPHIC.format("complex outputs", "jax.vjp")
-        check_real(at.result, name, "outputs", holomorphic, advice)
-        gradients = as_chosen(argnums, at.pull_back([core.repeated(1, aval)]))
+        check_real(at.result, "grad", "outputs", holomorphic)
+        gradients = as_chosen(argnums, at.pull_back([core.repeated(1, at.outs[0].aval)]))
         return returned(at.flat.with_aux(at.result) if has_aux else at.result, gradients)
     return value_and_gradient
 
@@ -95,7 +90,7 @@ def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], 
     """A function of the arguments of `fun` that returns `derive` of `fun`, as a function of the
     chosen arguments alone, and of these arguments.
     """
-    check_callable(fun)
+    check_function(fun)
     several = (argnums,) if hasattr(argnums, "__index__") else argnums
     numbers = tuple(map(operator.index, several))
 
@@ -114,7 +109,7 @@ def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], 
 
 def as_chosen(argnums: Any, of_each: tuple) -> Any:
     """The values for the chosen arguments; a single one if `argnums` is an integer."""
-    return of_each[0] if isinstance(argnums, int) else of_each
+    return of_each[0] if hasattr(argnums, "__index__") else of_each
 
 
 def check_inputs(chosen: tuple, name: str, holomorphic: bool, allow_int: bool) -> None:
@@ -131,11 +126,11 @@ def check_inputs(chosen: tuple, name: str, holomorphic: bool, allow_int: bool) -
                 "Derivatives are of floats: write 2.0 in place of 2, or x.astype(float).")
 
 
-NOT_HOLOMORPHIC = ("For holomorphic differentiation, pass holomorphic=True. For differentiation of "
-                   "non-holomorphic functions involving {}, use {} directly.")
+_NOT_HOLOMORPHIC = ("holomorphic differentiation, pass holomorphic=True. For differentiation of "
+                    "non-holomorphic functions involving complex ")
 
 
-def check_real(tree: Any, name: str, what: str, holomorphic: bool, advice: str = "") -> None:
+def check_real(tree: Any, name: str, what: str, holomorphic: bool) -> None:
     """Refuse values that are not real; for a holomorphic function, not complex."""
     for x in tree_util.tree_leaves(tree):
         dtype = check_arg(x, ".").dtype
@@ -145,8 +140,11 @@ def check_real(tree: Any, name: str, what: str, holomorphic: bool, advice: str =
         if holomorphic:
             raise TypeError(f"{name} with holomorphic=True requires {what} with complex dtype, "
                             f"but got {got}.")
+        cure = (_NOT_HOLOMORPHIC + "inputs or integer inputs, use jax.jvp" if what == "inputs" else
+                _NOT_HOLOMORPHIC + "outputs, use jax.vjp" if dtype.kind == "c" else
+                "differentiation of functions with integer outputs, use jax.vjp")
         raise TypeError(f"{name} requires real-valued {what} ({what[:-1]} dtype that is a "
-                        f"sub-dtype of np.floating), but got {got}. {advice}")
+                        f"sub-dtype of np.floating), but got {got}. For {cure} directly.")
 
 
 def _check_scalar(value: Any) -> None:

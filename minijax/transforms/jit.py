@@ -365,7 +365,7 @@ JitFunction.__qualname__ = JitFunction.__name__ = "PjitFunction"
 _holders = caches.Holders(JitFunction._forget)
 
 
-def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | None = None,
+def jit(fun: Callable = UNSPECIFIED, *, static_argnums: int | Iterable[int] | None = None,
         static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Iterable[int] | None = None,
         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
@@ -405,7 +405,7 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
     >>> double(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    if fun is None:
+    if fun is UNSPECIFIED:
         return functools.partial(
             jit, static_argnums=static_argnums, static_argnames=static_argnames,
             donate_argnums=donate_argnums, donate_argnames=donate_argnames,

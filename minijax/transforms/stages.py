@@ -66,8 +66,10 @@ class ShapeDtypeStruct(core.Typed):
 class ArgInfo(core.Typed):
     """The type of an argument, and whether it is donated."""
 
-    aval: core.ShapedArray
+    _aval: core.ShapedArray
     donated: bool
+
+    aval = property(operator.attrgetter("_aval"))
 
 
 class Stage:

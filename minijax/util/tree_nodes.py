@@ -129,7 +129,7 @@ def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
     level = tree_leaves(tree, is_leaf)
     if not level:
         if identity is _UNSPECIFIED:
-            raise ValueError("A tree without leaves has no sum: pass `identity`.")
+            raise TypeError("Must specify identity for parallel reduction of empty sequence.")
         return identity
     while len(level) > 1:
         odd = level[-1:] if len(level) % 2 else []

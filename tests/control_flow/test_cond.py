@@ -123,6 +123,9 @@ BAD = {
     "another tree": lambda lib: lib.lax.cond(True, lambda: 1, lambda: [1]),
     "another tree inside": lambda lib: lib.lax.switch(0, [lambda: {"a": 1}, lambda: {"a": (1,)}]),
     "other shapes": lambda lib: lib.lax.cond(True, lambda: (1, X), lambda: (1, X[:2])),
+    "three other types": lambda lib: lib.lax.cond(True, lambda: (1, X, 1j), lambda: (X, 1.0, 1)),
+    "three other trees": lambda lib: lib.lax.switch(
+        0, [lambda: (1, (2,), [3]), lambda: ((1,), 2, 3)]),
     "float index": lambda lib: lib.lax.switch(1.0, [lambda: 1, lambda: 2]),
     "no branches": lambda lib: lib.lax.switch(1, []),
 }
@@ -131,6 +134,16 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_refused_in_jaxs_words(name, refused_alike):
     refused_alike(BAD[name])
+
+
+def test_branches_are_traced_in_jaxs_order(beside_jax):
+    def traced(lib):
+        seen = []
+        lib.lax.cond(False, lambda: seen.append("true"), lambda: seen.append("false"))
+        lib.lax.switch(1, [lambda i=i: seen.append(i) for i in range(3)])
+        return seen
+    ours, theirs = beside_jax(traced)
+    assert ours == theirs
 
 
 def test_branches_of_different_trees_are_named_with_their_lines():

@@ -110,6 +110,11 @@ BAD = {
     "dtype changes": lambda lib: lib.lax.scan(lambda c, x: (c.astype(int), x), X[0], X),
     "two types change": lambda lib: lib.lax.scan(
         lambda c, x: ((c[0].astype(int), c[1][:1]), x), (X, X), X),
+    "three types change": lambda lib: lib.lax.scan(
+        lambda c, x: ((c[1], c[2][:1], c[0] > 0), x), (X[0], X, X > 0), X),
+    "no carry": lambda lib: lib.lax.scan(lambda c, x: (None, x), (X, 1), X),
+    "trees change": lambda lib: lib.lax.scan(
+        lambda c, x: (((), (1, 2), ()), x), ((1,), (1,), (1, 2)), X),
     "no array": lambda lib: lib.lax.scan(lambda c, x: (c, x), "a", X),
     "no callable": lambda lib: lib.lax.scan(3, 0.0, X),
     "weak start of another kind": lambda lib: lib.lax.scan(lambda c, x: (1, x), 0.0, X),
@@ -273,6 +278,11 @@ BAD_WHILE = {
         lambda c: c[0] < 3, lambda c: (c[0], c[0]), (0, 1.0)),
     "bounds of two types": lambda lib: lib.lax.fori_loop(0, 3.0, lambda i, x: x, 0),
     "no callable": lambda lib: lib.lax.while_loop(3, 4, 0),
+    "no result": lambda lib: lib.lax.while_loop(lambda c: True, lambda c: None, 0),
+    "text": lambda lib: lib.lax.while_loop(lambda c: True, lambda c: "a", 0),
+    "text of a fori_loop": lambda lib: lib.lax.fori_loop(0, 3, lambda i, x: (x, "a"), (1, 2)),
+    "text of a loop with a traced bound": lambda lib: lib.jit(
+        lambda n: lib.lax.fori_loop(0, n, lambda i, x: "a", 1))(3),
     "reverse derivative": lambda lib: lib.grad(lambda x: lib.lax.while_loop(
         lambda c: c < 3, lambda c: c * 2, x))(1.0),
 }
@@ -281,6 +291,34 @@ BAD_WHILE = {
 @pytest.mark.parametrize("name", BAD_WHILE)
 def test_bad_input_of_a_while_loop_is_refused_in_jaxs_words(name, refused_alike):
     refused_alike(BAD_WHILE[name])
+
+
+@pytest.mark.parametrize("program", [
+    lambda lib: lib.lax.fori_loop(0, 3, lambda i, x: bool(x), 0),
+    lambda lib: lib.lax.fori_loop(0, 3, lambda i, x: bool(i), 0),
+    lambda lib: lib.jit(lambda n: lib.lax.fori_loop(0, n, lambda i, x: bool(x[1]), (1, 2)))(3),
+    lambda lib: lib.lax.while_loop(lambda x: True, lambda x: bool(x), 3),
+    lambda lib: lib.lax.scan(lambda c, x: bool(x), 3, X),
+    lambda lib: lib.lax.reduce(X, np.float32(0), lambda x, y: bool(x), (0,)),
+    lambda lib: lib.lax.custom_root(lambda x: x, 1.0, lambda f, x: bool(x), lambda g, y: y),
+    lambda lib: lib.lax.custom_linear_solve(lambda x: x, 1.0, lambda m, b: bool(b))])
+def test_a_value_that_is_needed_is_told_of_the_users_function_and_argument(program, beside_jax):
+    def told(lib):
+        with pytest.raises(lib.errors.TracerBoolConversionError) as caught:
+            program(lib)
+        function, place = str(caught.value).splitlines()[1].split(" at ")
+        return function, place.rpartition("/")[2]
+    ours, theirs = beside_jax(told)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("loop", [
+    lambda lax: lax.fori_loop(0, 3, lambda i, x: (x[1], x[0]), (1, 2.0)),
+    lambda lax: lax.while_loop(lambda x: x[0] < 3, lambda x: (x[1] + 1, x[0]), (0, 1.0)),
+    lambda lax: lax.scan(lambda c, _: ((c[1], c[0]), None), (1, 2.0), None, 2)[0]])
+def test_parts_of_a_carry_that_trade_dtypes_are_strong(loop, beside_jax):
+    ours, theirs = beside_jax(lambda lib: [(float(x), x.weak_type) for x in loop(lib.lax)])
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["in a program", "at once"])

@@ -22,7 +22,7 @@ def test_a_body_takes_what_it_closed_over_first():
     table = jnp.arange(3.0)
     body = TracedFunction.of(lambda x: {"out": x * table}, (F32,), "scan")
     assert body.consts == (table,) and len(body.program.in_avals) == 2
-    assert body.argument_name == "x" and body.out_avals[0].shape == (3,)
+    assert body.debug_info.arg_names == ("x",) and body.out_avals[0].shape == (3,)
 
 
 def test_bodies_can_share_their_constants():
@@ -37,12 +37,12 @@ def test_bodies_can_share_their_constants():
 
 
 def test_a_carry_adapts_only_what_is_weak():
-    carry = Carry((0, np.int32(0)), "scan")
+    carry = Carry((0, np.int32(0)), "scan", "scan")
     assert carry.adapted((F32, core.ShapedArray((), np.int32)))
     assert [x.dtype for x in carry.values] == [np.float32, np.int32]
     assert not carry.adapted((F32, F32))
     with pytest.raises(TypeError, match=r"component c\[1\] has type int32\[\]"):
-        carry.check((F32, F32), "c")
+        carry.check(lambda c: c, (F32, F32))
 
 
 def test_an_eager_loop_is_compiled_once():

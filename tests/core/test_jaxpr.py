@@ -53,6 +53,8 @@ def test_the_wrong_number_of_arguments_is_refused():
         eval_jaxpr(closed.jaxpr, closed.consts, 1.0, 2.0)
     with pytest.raises(ValueError, match="constants"):
         ClosedJaxpr(closed.jaxpr, (1.0,))
+    with pytest.raises(ValueError, match="constants"):
+        closed.replace(consts=(1.0,))
 
 
 def scalar():

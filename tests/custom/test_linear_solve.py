@@ -90,6 +90,9 @@ REFUSED = {
         lambda x: lib.numpy.ones(3), 1.0, lambda m, b: b),
     "shape of solve": lambda lib: lib.lax.custom_linear_solve(
         lambda x: x, 1.0, lambda m, b: lib.numpy.ones(3)),
+    "text of solve": lambda lib: lib.lax.custom_linear_solve(lambda x: x, 1.0, lambda m, b: "a"),
+    "text of the root": lambda lib: lib.lax.custom_root(
+        lambda x: x - 1, 1.0, lambda f, x: "a", lambda g, y: y),
     "no transpose": lambda lib: lib.grad(lambda b: lib.lax.custom_linear_solve(
         lambda x: 2 * x, b, lambda m, b: b / 2))(1.0),
     "tree of the root": lambda lib: lib.lax.custom_root(

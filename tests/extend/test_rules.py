@@ -127,6 +127,16 @@ def test_a_primitive_without_a_rule_is_not_in_the_table():
     assert p not in rules.primitive_jvps
 
 
+def test_a_lowering_rule_serves_functions_that_were_compiled_in_vain():
+    p = Ours.Primitive("twice")
+    p.def_abstract_eval(lambda x: x)
+    twice = minijax.jit(p.bind)
+    with pytest.raises(NotImplementedError, match="Lowering rule"):
+        twice(3.0)
+    rules.register_lowering(p, rules.lower_fun(lambda x: x + x, False))
+    assert twice(3.0) == 6.0
+
+
 def shorter(lib):
     """The same by JAX's shorter ways to fill the tables."""
     jnp, made = lib.jax.numpy, {}

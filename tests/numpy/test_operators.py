@@ -100,6 +100,11 @@ def test_scalar_types_pickle():
     assert pickle.loads(pickle.dumps(jnp.float32)) is jnp.float32
 
 
+@pytest.mark.parametrize("transform", ["jit", "vmap"])
+def test_an_attribute_that_no_tracer_has(transform, refused_alike):
+    refused_alike(lambda lib: getattr(lib, transform)(lambda x: x.numpy())(np.ones(2)))
+
+
 def test_a_tracer_does_not_pickle():
     with pytest.raises(TypeError, match="tracer"):
         minijax.jit(pickle.dumps)(1.0)

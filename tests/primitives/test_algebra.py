@@ -87,6 +87,13 @@ ONE_ARGUMENT = ["neg", "abs", "exp", "exp2", "log", "log1p", "expm1", "tanh", "l
                 "sqrt", "rsqrt", "cbrt", "square", "erf", "erfc", "erf_inv"]
 
 
+@pytest.mark.parametrize("power", range(-1, 5))
+def test_the_derivative_of_a_power_is_the_program_that_jax_writes(power):
+    ours, theirs = (str(lib.make_jaxpr(lib.grad(lambda x: x ** power))(2.0)) for lib in (
+        minijax, jax))
+    assert ours == theirs
+
+
 @pytest.mark.parametrize("name", ONE_ARGUMENT)
 def test_a_derivative_is_the_program_that_jax_writes(name):
     x = np.float32([.25, .5, .75])

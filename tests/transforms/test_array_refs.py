@@ -15,6 +15,8 @@ def reads_and_writes(lib, ref):
     ref[1:] += 1.0
     ref[lib.numpy.array([0, 2])] = lib.numpy.ones(2)
     lib.ref.addupdate(ref, 1, 2.0)
+    ref.addupdate(lib.numpy.ones(3))
+    ref.addupdate(3.0, 1)
     lib.ref.set(ref, -1, 7.0)
     return ref[...], ref[0], ref[1:], lib.ref.get(ref), lib.ref.swap(ref, 0, 9.0), len(ref)
 

@@ -36,6 +36,7 @@ PARAMS = {"w": np.arange(9, dtype=np.float32).reshape(3, 3) / 9, "b": X}
 CALLS = {
     "grad of a tree": lambda lib: lib.grad(loss(lib))(PARAMS, X),
     "grad by two arguments": lambda lib: lib.grad(loss(lib), (0, 1))(PARAMS, X),
+    "grad by an integer of NumPy": lambda lib: lib.grad(loss(lib), np.int64(1))(PARAMS, X),
     "grad by the last argument": lambda lib: lib.grad(loss(lib), -1)(PARAMS, X),
     "grad with a keyword": lambda lib: lib.grad(loss(lib))(PARAMS, X, scale=3.0),
     "value and grad": lambda lib: lib.value_and_grad(loss(lib))(PARAMS, X),
@@ -99,6 +100,11 @@ BAD = {
     "integer input": lambda lib: lib.grad(lambda x: x)(1),
     "complex input": lambda lib: lib.grad(lambda x: x)(1j),
     "integer output": lambda lib: lib.grad(lambda x: 3)(1.0),
+    "boolean output": lambda lib: lib.grad(lambda x: x > 0)(1.0),
+    "boolean output and its value": lambda lib: lib.value_and_grad(lambda x: x > 0)(1.0),
+    "boolean input, and the value": lambda lib: lib.value_and_grad(lambda x: x * 2)(True),
+    "real input of a complex function": lambda lib: lib.value_and_grad(
+        lambda x: x, holomorphic=True)(1.0),
     "input that is no array": lambda lib: lib.grad(lambda x: x)("a"),
     "too few arguments": lambda lib: lib.grad(lambda x: x, argnums=3)(1.0),
     "jvp of numbers": lambda lib: lib.jvp(lambda x: x, 1.0, 1.0),
@@ -111,7 +117,18 @@ BAD = {
     "vjp shape": lambda lib: lib.vjp(lambda x: x, 1.0)[1](X),
     "jacfwd of integers": lambda lib: lib.jacfwd(lambda x: x)(1),
     "jacrev of integers": lambda lib: lib.jacrev(lambda x: x)(1),
+    "jacrev to integers": lambda lib: lib.jacrev(lambda x: x.astype(int))(X),
+    "jacrev to complex numbers": lambda lib: lib.jacrev(lambda x: x * 1j)(X),
+    "too few tangents": lambda lib: lib.linearize(lambda x, y: x * y, 1.0, 2.0)[1](1.0),
+    "tangents of another dtype": lambda lib: lib.linearize(lambda x, y: x * y, 1.0, 2.0)[1](1, 2),
+    "grad of a generator": lambda lib: lib.grad(numbers),
+    "vjp of a generator": lambda lib: lib.vjp(numbers, 1.0),
+    "pmap of a generator": lambda lib: lib.pmap(numbers),
 }
+
+
+def numbers(x):
+    yield x
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -435,6 +435,10 @@ def test_an_array_is_donated_once_and_then_not_used(name):
     assert outcome(minijax) == outcome(jax)
 
 
+def test_what_is_no_function_is_refused(refused_alike):
+    refused_alike(lambda lib: lib.jit(None))
+
+
 BAD_DONATIONS = [
     {"donate_argnums": 3}, {"donate_argnums": -2}, {"donate_argnames": "q"},
     {"donate_argnums": "x"}, {"donate_argnums": 1.0}, {"donate_argnums": 0, "static_argnums": 0},
