@@ -401,7 +401,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     if dtype is None:
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     dtype = dtypes.canonicalize_dtype(dtype)
-    first, last = (convert(x, dtypes.to_inexact_dtype(dtype)) for x in (start, stop))
+    first, last = (astype(x, dtypes.to_inexact_dtype(dtype)) for x in (start, stop))
     first, last = broadcast_arrays_to_one_shape(first, last)
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)
