@@ -310,8 +310,8 @@ def full_like(a: Template, fill_value: ArrayLike, dtype: Any = None, shape: Any 
 
 
 def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
-    value = _element(value, dtype or dtypes.canonicalize_dtype(a.dtype),
-                     dtype is None and a.weak_type)
+    kept = a.dtype if isinstance(a, Array) else dtypes.canonicalize_dtype(a.dtype)
+    value = _element(value, dtype or kept, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
     if isinstance(a, Array) and a.aval.vma:
         return core.pvary(out, a.aval.vma)

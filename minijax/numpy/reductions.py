@@ -162,7 +162,8 @@ def _sum_or_prod(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool, init
                  where: Any, promote_integers: bool = True) -> Array:
     if dtype is not None:  # the user's choice is the dtype of every step
         return reduced(name, convert(a, dtype), axis, keepdims, initial, where)
-    dtype = _promoted_integer(a.dtype) if promote_integers else dtypes.to_numeric_dtype(a.dtype)
+    numeric = _promoted_integer if promote_integers else dtypes.to_numeric_dtype
+    dtype = numeric(dtypes.canonicalize_dtype(a.dtype))
     x = convert(a, _accumulation_dtype(dtype))
     return convert(reduced(name, x, axis, keepdims, initial, where), dtype)
 
@@ -179,7 +180,7 @@ def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return reduced("max", convert(a, a.dtype), axis, keepdims, initial, where)
+    return reduced("max", convert(a, dtypes.canonicalize_dtype(a.dtype)), axis, keepdims, initial, where)
 
 
 def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
@@ -192,7 +193,7 @@ def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return reduced("min", convert(a, a.dtype), axis, keepdims, initial, where)
+    return reduced("min", convert(a, dtypes.canonicalize_dtype(a.dtype)), axis, keepdims, initial, where)
 
 
 amax, amin = max, min
@@ -396,7 +397,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
 def _cumulate(name: str, run: Callable[..., Any], a: Any, axis: int | None, dtype: Any) -> Array:
     x, axis = array_and_axis(name, a if a.ndim else lax.reshape(a, (1,)), axis)
     if dtype is None:
-        dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
+        dtype = dtypes.canonicalize_dtype(int if x.dtype == bool else x.dtype)
     if dtype == dtypes.BOOL:  # counted, since the numbers themselves may cancel
         counts = run(convert(convert(x, dtype), dtypes.default_int_dtype()), axis)
         return convert(counts, dtype)
