@@ -34,6 +34,7 @@ TIMES = "lambda x: x * 10 + 1"
     "jnp.spacing(jnp.array([-1, 1, 0, jnp.inf, 65504, -6e-8], 'float16'))",
     "jnp.spacing(jnp.array([-1, 1, jnp.inf, 3.4028235e38]))", "jnp.spacing(3)",
     "jnp.modf(jnp.array([-2.5, -0., jnp.inf, -jnp.inf, jnp.nan]))",
+    "jax.random.lognormal(jax.random.key(42), v, dtype='complex64')",
     "jax.scipy.special.gamma(1j).weak_type", "type(lax.linalg.lu(jnp.eye(2))).__name__",
     "jnp.arange(-8, 8).astype('int4').reshape(2, 8).view('int16')",
     "jnp.arange(8).astype('int8').view('uint4')", "jnp.eye(3, k=10**30)",

@@ -180,7 +180,8 @@ def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return reduced("max", convert(a, dtypes.canonicalize_dtype(a.dtype)), axis, keepdims, initial, where)
+    a = convert(a, dtypes.canonicalize_dtype(a.dtype))
+    return reduced("max", a, axis, keepdims, initial, where)
 
 
 def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
@@ -193,7 +194,8 @@ def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return reduced("min", convert(a, dtypes.canonicalize_dtype(a.dtype)), axis, keepdims, initial, where)
+    a = convert(a, dtypes.canonicalize_dtype(a.dtype))
+    return reduced("min", a, axis, keepdims, initial, where)
 
 
 amax, amin = max, min
