@@ -250,7 +250,7 @@ def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
-    return reduced("all", convert(a, np.dtype(bool)), axis, keepdims, None, where)
+    return reduced("all", a.astype(bool), axis, keepdims, None, where)
 
 
 def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
@@ -260,7 +260,7 @@ def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
-    return reduced("any", convert(a, np.dtype(bool)), axis, keepdims, None, where)
+    return reduced("any", a.astype(bool), axis, keepdims, None, where)
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -349,6 +349,8 @@ def std(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     Array(1., dtype=float32)
     """
     where = _where_mask("std", where)
+    if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
     return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
                         correction=correction))
 
