@@ -334,3 +334,16 @@ def test_a_tracer_is_a_dtype_without_a_warning_and_an_array_with_one(lib):
         lib.jit(lambda x: x.astype(np.dtype(x)))(1.0)
     with pytest.warns(DeprecationWarning, match="use dtype=arr.dtype"):
         np.zeros(1, dtype=lib.numpy.ones(1))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "ptp", "cumsum", "cumprod", "nansum",
+                                  "zeros_like", "ones_like", "empty_like", "flip", "mean"])
+@pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
+def test_what_an_array_of_64_bits_becomes_where_there_are_32_is_as_in_jax(name, dtype):
+    found = []
+    for lib in (minijax, jax):
+        with lib.enable_x64(True):
+            x = lib.numpy.ones(3, dtype)
+        with warnings.catch_warnings(action="ignore"):
+            found.append(getattr(lib.numpy, name)(x).dtype)
+    assert found[0] == found[1]

@@ -39,7 +39,7 @@ def as_value(x: Any) -> Array:
             sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
             return _scalar_array(x, kind.__name__, sign, config.enable_x64.value)
         except OverflowError:
-            raise source_info.too_large(x) from None
+            raise source_info.too_large(x, dtypes.default_int_dtype()) from None
     return _as_value_slow(x)
 
 

@@ -66,7 +66,7 @@ def modf(x: Inexact, /, out: None = None) -> tuple[Array, Array]:
     """
     whole: Any = choose(x >= 0, lax.floor(x), lax.ceil(x))
     whole = convert(whole, x.dtype, x.weak_type)
-    return convert(choose(x == np.inf, 0, x - whole), x.dtype, x.weak_type), whole
+    return x - whole, whole
 
 
 def spacing(x: Inexact, /) -> Array:
@@ -80,7 +80,7 @@ def spacing(x: Inexact, /) -> Array:
     far: Any = like(np.inf, x)
     if x.dtype != np.float16:  # as in NumPy, which there takes the next larger number
         far = arithmetic.copysign(far, x)
-    return lax.nextafter(x, far) - x
+    return convert(lax.nextafter(x, far) - x, x.dtype)
 
 
 # ── Divisors ─────────────────────────────────────────────────────────────────────────────────

@@ -306,8 +306,8 @@ def full_like(a: Template, fill_value: ArrayLike, dtype: Any = None, shape: Any 
 
 
 def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
-    value = _element(value, dtype or dtypes.canonicalize_dtype(a.dtype),
-                     dtype is None and a.weak_type)
+    kept = a.dtype if isinstance(a, Array) else dtypes.canonicalize_dtype(a.dtype)
+    value = _element(value, dtype or kept, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
     if isinstance(a, Array) and a.aval.vma:
         return core.pvary(out, a.aval.vma)
@@ -397,7 +397,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     if dtype is None:
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     dtype = dtypes.canonicalize_dtype(dtype)
-    first, last = (convert(x, dtypes.to_inexact_dtype(dtype)) for x in (start, stop))
+    first, last = (astype(x, dtypes.to_inexact_dtype(dtype)) for x in (start, stop))
     first, last = broadcast_arrays_to_one_shape(first, last)
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, refuse
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
+from minijax.numpy.arguments import (ArrayLike, as_arrays,
                                      check_promotion, choose, convert, diagonal_offset,
                                      indices_along, is_traced_index, like, public)
 from minijax.numpy import creation, shaping
@@ -45,7 +45,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     [rows] = canonical_shape((N,), "argument of 'N' jnp.eye().")
     [columns] = canonical_shape((N if M is None else M,), "argument of 'M' jnp.eye().")
     if rows < 0 or columns < 0:
-        raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
+        raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     if isinstance(k, int):
         k = min(max(k, -rows), columns)
     return convert(_on_diagonal(rows, columns, k), dtype or dtypes.default_float_dtype())
@@ -193,7 +193,7 @@ def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *, inplace: bool =
     """
     refuse((inplace, "JAX arrays are immutable, must use inplace=False"),
            (wrap, "wrap=True is not implemented, must use wrap=False"), error=NotImplementedError)
-    a = as_array("fill_diagonal", a)
+    a, val = as_arrays("fill_diagonal", a, val)
     refuse((a.ndim < 2, "array must be at least 2-d"),
            (a.ndim > 2 and len(set(a.shape)) > 1,
             "All dimensions of input must be of equal length"), error=ValueError)
@@ -249,8 +249,9 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
            [9, 3, 1]], dtype=int32)
     """
     x = convert(x, x.dtype)
-    canonical_axis(0, x.ndim)
-    count = x.shape[0] if N is None else operator.index(N)
+    count = x.size if N is None else operator.index(N)
+    refuse((x.ndim != 1, "x must be a one-dimensional array"),
+           (count < 0, "N must be nonnegative"), error=ValueError)
     powers = range(count) if increasing else range(count)[::-1]
     if not count:
         return lax.full((x.shape[0], 0), 0, x.dtype)

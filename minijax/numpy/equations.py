@@ -114,8 +114,9 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
         raise ValueError(f"ind must be a positive integer; got ind={ind}")
     rows, columns = a.shape[:ind], a.shape[ind:]
     if math.prod(rows) != math.prod(columns):
-        raise ValueError("product of dimensions before and after ind must match, got "
-                         f"a.shape={a.shape}, ind={ind}")
+        raise ValueError("tensorinv is only possible when the product of the first `ind` "
+                         "dimensions equals that of the remaining dimensions. got "
+                         f"arr.shape={a.shape} with ind={ind}.")
     matrix = reshape(a, (math.prod(rows), math.prod(columns)))
     return reshape(inv(matrix), columns + rows)
 

@@ -106,7 +106,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     [(2, 1), (1, 3)]
     """
     indices = []
-    for d, x in enumerate(as_arrays("ix_", *args)):
+    for d, x in enumerate(as_arrays("ix", *args)):
         if x.ndim != 1:
             raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape "
                              f"{x.shape}")

@@ -245,6 +245,9 @@ def from_dlpack(x: Any) -> Any:
     Raises:
       BufferError: for a device, strides or a dtype that is not ours.
     """
+    if not hasattr(x, "__dlpack_device__"):
+        raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
+                        "__dlpack_device__ methods.")
     device = device_numbered(*map(int, x.__dlpack_device__()))
     if device is None:
         return _on_host(x)

@@ -89,7 +89,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
     >>> vstack([np.array([1, 2]), np.array([3, 4])]).shape
     (2, 2)
     """
-    return _joined([atleast_2d(x) for x in tup], 0, dtype)
+    return _joined([atleast_2d(x) for x in as_arrays("vstack", *tup)], 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
@@ -98,7 +98,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     >>> hstack([np.array([1, 2]), np.array([3])])
     Array([1, 2, 3], dtype=int32)
     """
-    parts = [atleast_1d(x) for x in tup]
+    parts = [atleast_1d(x) for x in as_arrays("hstack", *tup)]
     return _joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
@@ -108,7 +108,7 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
     >>> dstack([np.array([1, 2]), np.array([3, 4])]).shape
     (1, 2, 2)
     """
-    return _joined([atleast_3d(x) for x in tup], 2, dtype)
+    return _joined([atleast_3d(x) for x in as_arrays("dstack", *tup)], 2, dtype)
 
 
 def column_stack(tup: Any) -> Array:
@@ -238,9 +238,6 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> [part.tolist() for part in unstack(np.array([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
     """
-    if x.ndim == 0:
-        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was "
-                         "passed.")
     axis = canonical_axis(static_axes("unstack", axis), x.ndim)
     return lax.unstack(x, axis)
 
@@ -374,8 +371,9 @@ def _pad_pairs(pad_width: Any, ndim: int, name: str) -> Widths:
     if widths.shape not in ((ndim, 2), (1, 2), (2,), (1,), ()):
         raise ValueError(f"jnp.pad: {name} with nd={ndim} has unsupported shape {widths.shape}. "
                          f"Valid shapes are ({ndim}, 2), (1, 2), (2,), (1,), or ().")
-    widths = np.broadcast_to(widths, (ndim, 2))
-    return [(operator.index(before), operator.index(after)) for before, after in widths]
+    if widths.dtype.kind not in "iub":
+        raise TypeError(f"`{name}` must be of integral type.")
+    return [(int(before), int(after)) for before, after in np.broadcast_to(widths, (ndim, 2))]
 
 
 def _pad_constant(a: Any, widths: Widths, values: Any) -> Any:
@@ -420,6 +418,8 @@ def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_len
     first, last = (n, n) if stat_length is None else _pad_pairs(
         stat_length, a.ndim, "stat_length")[axis]
     margins = []
+    if not first or not last:
+        raise ValueError("stat_length of 0 yields no value for padding")
     for start, stop, width in ((0, min(first, n), pair[0]), (max(n - last, 0), n, pair[1])):
         margin = _STATISTICS[mode](lax.slice_in_dim(a, start, stop, axis=axis), axis=axis,
                                    keepdims=True)

@@ -61,7 +61,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     Array([1, 6, 2], dtype=int32)
     """
     _check_not_in_place("place", inplace)
-    values = ravel(as_array("place", vals))
+    values = ravel(as_arrays("place", arr, mask, vals)[-1])
     check_promotion(arr, values)
     refuse((arr.size != mask.size, "place: arr and mask must be the same size"),
            (not values.size, "Cannot place values from an empty array"), error=ValueError)
@@ -103,11 +103,12 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     >>> insert(np.array([5, 6, 7]), 1, 9)
     Array([5, 9, 6, 7], dtype=int32)
     """
+    _, indices, new = as_arrays("insert", arr, 0 if isinstance(obj, slice) else obj, values)
     a, axis = array_and_axis("insert", arr, axis)
-    new, size = convert(as_array("insert", values), a.dtype, a.weak_type), a.shape[axis]
+    new, size = convert(new, a.dtype, a.weak_type), a.shape[axis]
     new = lax.expand_dims(new, range(a.ndim - new.ndim)) if new.ndim < a.ndim else new
-    indices: Any = (np.arange(size, dtype=np.int32)[obj] if isinstance(obj, slice)
-                   else as_array("insert", obj))
+    if isinstance(obj, slice):
+        indices = np.arange(size, dtype=np.int32)[obj]
     if indices.ndim > 1 or dtypes.kind(indices.dtype) not in "iu":
         raise ValueError("jnp.insert(): obj must be a slice, or an integer array of at most one "
                          f"dimension; got {obj}")

@@ -161,7 +161,8 @@ def _sum_or_prod(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool, init
                  where: Any, promote_integers: bool = True) -> Array:
     if dtype is not None:  # the user's choice is the dtype of every step
         return reduced(name, convert(a, dtype), axis, keepdims, initial, where)
-    dtype = _promoted_integer(a.dtype) if promote_integers else dtypes.to_numeric_dtype(a.dtype)
+    numeric = _promoted_integer if promote_integers else dtypes.to_numeric_dtype
+    dtype = numeric(dtypes.canonicalize_dtype(a.dtype))
     x = convert(a, _accumulation_dtype(dtype))
     return convert(reduced(name, x, axis, keepdims, initial, where), dtype)
 
@@ -178,7 +179,8 @@ def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return reduced("max", convert(a, a.dtype), axis, keepdims, initial, where)
+    a = convert(a, dtypes.canonicalize_dtype(a.dtype))
+    return reduced("max", a, axis, keepdims, initial, where)
 
 
 def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
@@ -191,7 +193,8 @@ def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return reduced("min", convert(a, a.dtype), axis, keepdims, initial, where)
+    a = convert(a, dtypes.canonicalize_dtype(a.dtype))
+    return reduced("min", a, axis, keepdims, initial, where)
 
 
 amax, amin = max, min
@@ -239,13 +242,6 @@ def _index_of(name: str, find: Callable[..., Any], a: Any, axis: Any, keepdims: 
 
 # ── Truth ────────────────────────────────────────────────────────────────────────────────────
 
-def _as_bools(a: Array) -> Array:
-    """Whether elements are not zero: of a complex number no part is discarded, so none warns."""
-    dtype = np.dtype(bool)
-    return a if a.dtype == dtype else lax.convert_element_type_p.bind(
-        a, new_dtype=dtype, weak_type=False)
-
-
 def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
     """Whether all elements are true (not zero).
@@ -253,7 +249,7 @@ def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
-    return reduced("all", _as_bools(a), axis, keepdims, None, where)
+    return reduced("all", a.astype(bool), axis, keepdims, None, where)
 
 
 def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
@@ -263,7 +259,7 @@ def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
-    return reduced("any", _as_bools(a), axis, keepdims, None, where)
+    return reduced("any", a.astype(bool), axis, keepdims, None, where)
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -352,6 +348,8 @@ def std(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     Array(1., dtype=float32)
     """
     where = _where_mask("std", where)
+    if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
     return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
                         correction=correction))
 
@@ -402,7 +400,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
 def _cumulate(name: str, run: Callable[..., Any], a: Any, axis: int | None, dtype: Any) -> Array:
     x, axis = array_and_axis(name, a if a.ndim else lax.reshape(a, (1,)), axis)
     if dtype is None:
-        dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
+        dtype = dtypes.canonicalize_dtype(int if x.dtype == bool else x.dtype)
     if dtype == dtypes.BOOL:  # counted, since the numbers themselves may cancel
         counts = run(convert(convert(x, dtype), dtypes.default_int_dtype()), axis)
         return convert(counts, dtype)

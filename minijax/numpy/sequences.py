@@ -94,6 +94,9 @@ def _gradient(name: str, x: Any, axis: int, step: Any) -> Any:
                          "2 elements are required.")
     x = moveaxis(x, axis, -1)
     if step.ndim:
+        if len(step) != x.shape[-1]:
+            raise ValueError("Spacing arrays must have the same length as the dimension along "
+                             "which the gradient is calculated.")
         x, width = promote_dtypes_inexact(x, diff(step))
         slopes: Any = diff(x) / width  # of the intervals
         left, right = width[:-1], width[1:]

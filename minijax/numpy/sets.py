@@ -182,7 +182,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     Array([1], dtype=int32)
 
     Args:
-      assume_unique: accepted for NumPy's sake.
+      assume_unique: whether the elements differ already; they stay in their order.
       size: the static size of the result, for traced arrays.
       fill_value: the padding where there are fewer; 0 by default.
 
@@ -191,9 +191,11 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     """
     a, b = _ravel_operands("setdiff1d", size, ar1, ar2)
     check_promotion(a, b)
-    fill = 0 if fill_value is None else fill_value
-    different, _ = _unique_where(a, isin(a, b, invert=True), size, fill)
-    return convert(different, a.dtype, a.weak_type)
+    fill, is_other = 0 if fill_value is None else fill_value, isin(a, b, invert=True)
+    if assume_unique and a.size:
+        return a.at[searching.nonzero(is_other, size=size, fill_value=a.size)].get(
+            mode="fill", fill_value=fill)
+    return convert(_unique_where(a, is_other, size, fill)[0], a.dtype, a.weak_type)
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
@@ -252,41 +254,41 @@ def _unique_where(x: Any, mask: Any, size: int | None, fill_value: Any) -> tuple
 # ── `unique`, its results by name ────────────────────────────────────────────────────────────
 
 
-UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
-UniqueCounts = namedtuple("UniqueCounts", "values counts")
-UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
+_UniqueAllResult = namedtuple("_UniqueAllResult", "values indices inverse_indices counts")
+_UniqueCountsResult = namedtuple("_UniqueCountsResult", "values counts")
+_UniqueInverseResult = namedtuple("_UniqueInverseResult", "values inverse_indices")
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None,
-               fill_value: ArrayLike | None = None) -> UniqueAll:
+               fill_value: ArrayLike | None = None) -> _UniqueAllResult:
     """The different elements, their first places, each element's place among them, and counts.
 
     >>> unique_all(np.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
-    return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size,
+    return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
                              fill_value=fill_value))
 
 
 def unique_counts(x: ArrayLike, /, *, size: int | None = None,
-                  fill_value: ArrayLike | None = None) -> UniqueCounts:
+                  fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
     """The different elements, and how often each occurs.
 
     >>> unique_counts(np.array([3, 1, 3]))[1]
     Array([1, 2], dtype=int32)
     """
-    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False,
+    return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False,
                                 size=size, fill_value=fill_value))
 
 
 def unique_inverse(x: ArrayLike, /, *, size: int | None = None,
-                   fill_value: ArrayLike | None = None) -> UniqueInverse:
+                   fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
     """The different elements, and for each element its place among them.
 
     >>> unique_inverse(np.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
-    return UniqueInverse(*unique(x, return_inverse=True,
+    return _UniqueInverseResult(*unique(x, return_inverse=True,
                                  equal_nan=False, size=size, fill_value=fill_value))
 
 

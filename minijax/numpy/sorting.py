@@ -96,8 +96,8 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
         where the array is not sorted.
     """
     # JAX: a scan, a sort or a comparison with all; here an unrolled binary search.
-    refuse((side not in ("left", "right"), f"{side!r} is an invalid value for keyword 'side'. "
-            "Expected one of ['left', 'right']."),
+    refuse((side not in ("left", "right"), f"invalid argument {side=}, "
+            "expected 'left' or 'right'"),
            (method not in (*_COUNTING, "scan", "scan_unrolled"), f"invalid argument {method=}, "
             "expected one of ['compare_all', 'scan', 'scan_unrolled', 'sort']"),
            (a.ndim != 1, "a should be 1-dimensional"), error=ValueError)
@@ -218,7 +218,8 @@ def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
 def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, method: str,
               keepdims: bool, weights: Any) -> Array:
     """`quantile`, and `nanquantile`, which ignores nan."""
-    refuse((overwrite_input, f"jnp.{name} does not support overwrite_input=True"),
+    refuse((overwrite_input, f"jax.numpy.{name} does not support "
+            "overwrite_input=True or out != None"),
            (method not in _METHODS, "method can only be 'linear', 'lower', 'higher', "
             "'midpoint', 'nearest' or 'inverted_cdf'"),
            error=ValueError)

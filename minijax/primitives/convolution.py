@@ -452,13 +452,15 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
         refuse((len(padding) != rank, "Wrong number of explicit pads for convolution: expected "
                                       f"{rank}, got {len(padding)}."))
         around = pairs(padding)
+    dtype = dtypes.check_user_dtype_supported(preferred_element_type, "conv")
+    refuse((dtype is not None and dtype.itemsize < lhs.dtype.itemsize,
+            "`preferred_element_type` must not be narrower than the original type."))
     return conv_general_dilated_p.bind(
         lhs, rhs, window_strides=strides, padding=tuple(map(as_dims, around)), lhs_dilation=base,
         rhs_dilation=dilation, dimension_numbers=numbers,
         feature_group_count=operator.index(feature_group_count),
         batch_group_count=operator.index(batch_group_count),
-        precision=canonical_precision(precision),
-        preferred_element_type=dtypes.check_user_dtype_supported(preferred_element_type, "conv"))
+        precision=canonical_precision(precision), preferred_element_type=dtype)
 
 
 def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, precision: Any = None,

@@ -108,7 +108,7 @@ lu_p = factorization(
          (np.zeros((2, 2)),), (np.zeros((0, 0)),), (np.zeros((2, 0)),)]))
 
 
-def lu(x: Any) -> tuple[Array, ...]:
+def lu(x: Any) -> list[Array]:
     """The factors of matrices with rows exchanged: ``x[permutation] = L U``.
 
     Returns:
@@ -116,13 +116,13 @@ def lu(x: Any) -> tuple[Array, ...]:
       exchanged with; and the permutation of rows that this amounts to.
 
     >>> lu(np.array([[1., 2.], [4., 4.]]))
-    (Array([[4.  , 4.  ],
-           [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32), Array([1, 0], dtype=int32))
+    [Array([[4.  , 4.  ],
+           [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32), Array([1, 0], dtype=int32)]
 
     Raises:
       TypeError: for other than matrices.
     """
-    return tuple(lu_p.bind(x))
+    return lu_p.bind(x)
 
 
 # ── lu_pivots_to_permutation ─────────────────────────────────────────────────────────────────

@@ -33,7 +33,7 @@ def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floa
       meaning: what the numbers are, for the docstring.
       example: the arguments after the key, for the docstring.
       shape: the default shape; None is that of the parameters together.
-      kind: of the dtype: floating, or integer.
+      kind: of the dtype: floating, inexact, or integer.
       rounds: whether wider parameters are rounded to the dtype; otherwise they raise an error.
       promotes: whether the parameters are passed unchanged, and promote the dtype of the result;
         otherwise they become arrays of the dtype and of the shape.  Such a sampler takes no
@@ -46,7 +46,7 @@ def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floa
         def drawn(key: Array, shape: Shape, dtype: np.dtype, *values: Any) -> Array:
             if promotes:
                 return formula(key, shape, dtype, *values)
-            arrays = [converted(x, dtype if kind is np.floating else dtypes.canonicalize_dtype(
+            arrays = [converted(x, dtype if kind is not np.integer else dtypes.canonicalize_dtype(
                 dtypes.to_inexact_dtype(dtypes.dtype(x)))) for x in values]
             return formula(key, shape, dtype, *(
                 broadcast_to(x, shape) if x.ndim else x for x in arrays))
@@ -62,7 +62,7 @@ def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floa
             typed, sizes, dtype = checked(
                 name, arguments["key"], arguments["shape"], arguments["dtype"], kind,
                 *(() if promotes else map(np.shape, values)))
-            if not (rounds or promotes) and kind is np.floating:
+            if not (rounds or promotes) and kind is not np.integer:
                 refuse_wider(name, dtype, *values)
             return draw(typed, sizes, dtype, *values)
 
@@ -93,7 +93,7 @@ def _docstring(name: str, meaning: str, example: str, parameters: Sequence[str],
     Args:
       key: a key, typed or raw.
       {listed if parameters else ""}shape: the shape of the result.
-      dtype: {"a float" if kind is np.floating else "an integer"} dtype; None is the default one.
+      dtype: {"an integer" if kind is np.integer else "a float"} dtype; None is the default one.
 
     >>> from minijax.random import key
     >>> {name}(key(0), {example}).shape
@@ -188,7 +188,7 @@ def _dirichlet(key: Array, alpha: Any, shape: Shape, dtype: np.dtype) -> Array:
 
 # ── From normal numbers ──────────────────────────────────────────────────────────────────────
 
-@family("Numbers whose logarithm is normal.", "1., (3,)")
+@family("Numbers whose logarithm is normal.", "1., (3,)", kind=np.inexact)
 def lognormal(key: Array, shape: Shape, dtype: np.dtype, sigma: Any = _ONE) -> Array:
     return lax.exp(_normal(key, shape, dtype) * sigma)
 

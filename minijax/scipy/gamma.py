@@ -105,7 +105,7 @@ def gamma(x: Inexact) -> Array:
     """
     if jnp.iscomplexobj(x):
         value = jnp.exp(_complex_loggamma(x))
-        return jnp.where(jnp.isnan(value), complex(math.nan, math.nan), value)
+        return jnp.where(jnp.isnan(value), complex(math.nan, math.nan), value).astype(x.dtype)
     return gammasgn(x) * jnp.exp(lax.lgamma(x))
 
 

@@ -174,7 +174,7 @@ def _as_points(name: str, x: Any, refused: str) -> Any:
 
 
 @tree_util.register_pytree_node_class
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, init=False, eq=False)
 class gaussian_kde:
     """An estimate of a density from samples of it.
 

@@ -115,7 +115,7 @@ class truncnorm:
     def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
                ) -> Array:
         y = (x - loc) / scale
-        inside = jnp.where((y > a) & (y < b), y, (a + b) / 2)
+        inside = jnp.where((y <= a) | (y >= b), (a + b) / 2, y)
         below, above = (_log_normal_between(*ends) - _log_normal_between(a, b)
                         for ends in ((a, inside), (inside, b)))
         value = jnp.where(below > -.1, jnp.log1p(-jnp.exp(above)), below)
@@ -220,8 +220,8 @@ class logistic:
     """
 
     def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-        z = (x - loc) / scale
-        return -z - 2 * jnp.logaddexp(0, -z) - jnp.log(scale)
+        half = (x - loc) / scale / 2
+        return -2 * jnp.logaddexp(half, -half) - jnp.log(scale)
 
     cdf = lambda x, loc=0, scale=1: special.expit((x - loc) / scale)
     sf = lambda x, loc=0, scale=1: special.expit(-(x - loc) / scale)
@@ -258,8 +258,8 @@ class uniform:
 
     logpdf = lambda x, loc=0, scale=1: jnp.where(
         (x > loc + scale) | (x < loc), -jnp.inf, -jnp.log(scale))
-    cdf = lambda x, loc=0, scale=1: jnp.where(
-        x < loc, 0, jnp.where(x > loc + scale, 1, (x - loc) / scale))
+    cdf = lambda x, loc=0, scale=1: jnp.select(
+        [x < loc, x > loc + scale], [0, 1], (x - loc) / scale)
     ppf = lambda q, loc=0, scale=1: jnp.where((q >= 0) & (q <= 1), q * scale + loc, jnp.nan)
 
 
@@ -406,7 +406,7 @@ class gamma:
     def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         y = (x - loc) / scale
         value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
-        return jnp.where(x >= loc, value, -jnp.inf)
+        return jnp.where(x < loc, -jnp.inf, value)
 
     cdf = lambda x, a, loc=0, scale=1: lax.igamma(*_igamma_arguments(x, a, loc, scale))
     sf = lambda x, a, loc=0, scale=1: lax.igammac(*_igamma_arguments(x, a, loc, scale))

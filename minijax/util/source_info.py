@@ -221,12 +221,12 @@ _NOT_COMPILED = ("minijax.numpy.creation", "minijax.numpy.fft", "minijax.numpy.i
                  "minijax.numpy.joining", "minijax.numpy.sets")
 
 
-def too_large(x: int) -> OverflowError:
+def too_large(x: int, dtype: Any) -> OverflowError:
     """The error for a Python integer that is too large for an array.
 
     Where it leaves a public function, it says for which of the arguments it was.
     """
-    error = OverflowError(f"Python int {x} too large to convert to int32")
+    error = OverflowError(f"Python int {x} too large to convert to {dtype}")
 
     def settle(fun: Callable[..., Any], args: tuple, kwargs: dict) -> None:
         module = str(getattr(fun, "__module__", ""))

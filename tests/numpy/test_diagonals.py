@@ -27,6 +27,7 @@ def test_matrices(agrees_with_jax, expression):
 @pytest.mark.parametrize("expression", [
     "jnp.eye(-1)", "jnp.tril(v)", "jnp.diagonal(v)", "jnp.diag(t)", "jnp.meshgrid(f)",
     "jnp.meshgrid(v, w, indexing='ab')", "jnp.fill_diagonal(m, 1)", "jax.jit(jnp.eye)(3)",
+    "jnp.vander(f)", "jnp.vander(2)",
 ])
 def test_refusals(agrees_with_jax, expression):
     agrees_with_jax(expression)

@@ -75,7 +75,8 @@ def test_padding_agrees_with_jax(agrees_with_jax, expression):
 
 @pytest.mark.parametrize("expression", [
     "jnp.pad(v, -1)", "jnp.pad(v, 1, mode='magic')", "jnp.pad([1], 1)", "jnp.pad(f, (1, 2, 3))",
-    "jax.jit(lambda n: jnp.pad(v, n))(1)",
+    "jax.jit(lambda n: jnp.pad(v, n))(1)", "jnp.pad(v, 1.5)", "jnp.pad(v, {0: 1})",
+    "jnp.pad(v, 1, mode='mean', stat_length=0)",
 ])
 def test_refusals_of_padding(agrees_with_jax, expression):
     agrees_with_jax(expression)

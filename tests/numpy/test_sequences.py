@@ -14,7 +14,7 @@ import minijax.numpy as jnp
     "jnp.trapezoid(t, v, axis=1)", "jnp.diff(b)", "jnp.diff(v, append=v)", "jnp.ediff1d(f)",
     "jnp.ediff1d(v, to_end=1.0, to_begin=w)", "jnp.gradient(v)", "jnp.gradient(t, axis=1)",
     "jnp.gradient(v, 2.0)", "jnp.interp(0.5, jnp.arange(3.0), v)",
-    "jnp.gradient(v, jnp.array([0.0, 1.0, 3.0]))", "jnp.gradient(f)",
+    "jnp.gradient(v, jnp.array([0.0, 1.0, 3.0]))", "jnp.gradient(f)", "jnp.gradient(v, v[:2])",
     "jnp.interp(f, jnp.arange(3.0), v, left='extrapolate', right='extrapolate')",
     "jnp.interp(f, jnp.arange(3.0), v, period=3.0)", "jnp.interp(f, jnp.arange(3.0), v)",
     "jnp.interp(f, jnp.arange(3.0), v, left=-7, right=9)", "jnp.trapezoid(f)",

@@ -49,7 +49,10 @@ def test_the_results_of_unique_have_the_names_of_the_array_api():
 
 
 @pytest.mark.parametrize("expression", [
-    "jnp.unique(i)",
+    f"jnp.setdiff1d({A}, {B}, True)", f"jnp.setdiff1d({A}, {B}, True, size=3, fill_value=8)",
+    f"jnp.setdiff1d(e, {F}, True, size=2)", "jnp.setdiff1d(2, 3, assume_unique=True)",
+    f"type(jnp.unique_all({A})).__name__", f"type(jnp.unique_inverse({A})).__name__",
+    f"type(jnp.unique_counts({A})).__name__", "jnp.unique(i)",
     "jnp.unique(jnp.array([3, 1, 3]), return_index=True, return_inverse=True, return_counts=True)",
     "jnp.unique(f, return_inverse=True)", "jnp.unique(n)", "jnp.unique(n, equal_nan=False)",
     "jnp.unique(b)", "jnp.unique(jnp.array([3, 1, 3]), size=2)",

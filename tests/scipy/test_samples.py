@@ -59,7 +59,7 @@ def test_densities(agrees_with_jax, made):
     "integrate_gaussian(0., jnp.eye(2))", "integrate_kde(k)", "integrate_box_1d(-1., 2.)",
     "integrate_kde(jax.scipy.stats.gaussian_kde(g))", "integrate_box_1d(v, 2.)",
     "integrate_box(0., 1.)", "set_bandwidth(2.)", "logpdf(f)", "resample(jax.random.key(0), (5,))",
-    "evaluate(c)"])
+    "evaluate(c)", "__repr__().partition('(')[0]"])
 def test_what_is_asked_of_them(agrees_with_jax, expression):
     agrees_with_jax(f"(lambda k: k.{expression})(jax.scipy.stats.gaussian_kde({LINE}))", 1e-4)
 

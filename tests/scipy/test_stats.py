@@ -31,6 +31,7 @@ SINCE = [*(f"{name}({args})" for name in ("gumbel_l.ppf", "gumbel_r.ppf", "expon
          *(f"{name}({args})" for name in ("gumbel_l.logpdf", "gumbel_r.pdf", "cauchy.logcdf",
                                           "cauchy.logsf", "expon.logcdf")
            for args in ("f", "g, .5, 2.")),
+         "logistic.logpdf(jnp.array([-jnp.inf, jnp.inf, 99.]))",
          "pareto.logpdf(f, 2., .1, .2)", "pareto.pdf(f, 2.)", "pareto.ppf(g, 2.)",
          "gennorm.logpdf(f, 1.5)", "gennorm.pdf(g, g)", "gennorm.cdf(f, 1.5)",
          "wrapcauchy.logpdf(g, .3)", "wrapcauchy.pdf(f, 1.3)", "poisson.cdf(k, 2.5)",
