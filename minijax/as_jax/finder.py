@@ -80,10 +80,8 @@ def imported(name: str) -> types.ModuleType | None:
     A library may import Pallas for a kernel that it never runs on a CPU; of `jax.lib` JAX itself
     has no more.
     """
-    root, _, path = name.partition(".")
-    ours = module_for(name) if root == ROOT else None
-    lacks = root in (ROOT, PACKAGE) and not path.startswith("lib.") and absent.sentence(name)
-    return ours or (View(name, None) if lacks else None)
+    lacks = not name.startswith(f"{ROOT}.lib.") and absent.sentence(name)
+    return module_for(name) or (View(name, None) if lacks else None)
 
 
 def import_if_present(name: str) -> types.ModuleType | None:
@@ -117,7 +115,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None
                   ) -> importlib.machinery.ModuleSpec | None:
-        if imported(fullname) is None:
+        if fullname.partition(".")[0] != ROOT or imported(fullname) is None:
             return None
         return importlib.util.spec_from_loader(fullname, self, is_package=True)
 

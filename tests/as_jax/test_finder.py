@@ -72,13 +72,13 @@ print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
 
 
 def test_what_is_absent_is_imported_and_refuses_use():
-    """Qwix and JAX MD import Pallas, K-FAC and Jaxley solvers: none needs them on a CPU."""
+    """Qwix and JAX MD import Pallas, Jaxley a solver: none needs them on a CPU."""
     said = run("-c", """
 import minijax.as_jax, jax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 import jax.experimental.pallas.tpu
-from jax.experimental.sparse import linalg
+import jax.experimental.sparse.linalg as linalg
 from jax.experimental.sparse.linalg import spsolve
 for use in (lambda: pl.BlockSpec, lambda: triton.load, lambda: linalg.lobpcg_standard,
             lambda: spsolve(1)):
