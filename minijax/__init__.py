@@ -69,6 +69,8 @@ __all__ = lazily.attach(globals(), exports.exported)
 operators.Operators.load = lazily.later("minijax.numpy.operators")
 core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
     lazily.later("minijax.placement.named_sharding", "sharding_of_type"))
+core.ShapedArray.memory_space = property(  # type: ignore[attr-defined]
+    lazily.later("minijax.placement.memory_spaces", "space_of_type"))
 core.ShapedArray.mat = core.ShapedArray.manual_axis_type = property(  # type: ignore[attr-defined]
     lazily.later("minijax.sharding", "manual_axis_type"))
 core.ShapedArray.vma_text = lazily.later("minijax.primitives.named_axes", "vma_text")

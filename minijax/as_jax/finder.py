@@ -42,6 +42,9 @@ class View(types.ModuleType):
         setattr(self, name, value)
         return value
 
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(absent.sentence(self.__name__))  # imported as a function
+
     def __dir__(self) -> list[str]:
         start = f"{self.__name__}."
         rows = {row.removeprefix(start).partition(".")[0] for row in OURS if row.startswith(start)}
@@ -69,6 +72,16 @@ def module_for(name: str) -> types.ModuleType | None:
     if ours and not hasattr(ours, "__getattr__"):
         vars(ours)["__getattr__"] = functools.partial(refuse, ours)
     return ours
+
+
+def imported(name: str) -> types.ModuleType | None:
+    """The module that an import gives: one that minijax lacks can be imported, and refuses use.
+
+    A library may import Pallas for a kernel that it never runs on a CPU; of `jax.lib` JAX itself
+    has no more.
+    """
+    lacks = not name.startswith(f"{ROOT}.lib.") and absent.sentence(name)
+    return module_for(name) or (View(name, None) if lacks else None)
 
 
 def import_if_present(name: str) -> types.ModuleType | None:
@@ -102,12 +115,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None
                   ) -> importlib.machinery.ModuleSpec | None:
-        if fullname.partition(".")[0] != ROOT or module_for(fullname) is None:
+        if fullname.partition(".")[0] != ROOT or imported(fullname) is None:
             return None
         return importlib.util.spec_from_loader(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        module = module_for(spec.name)
+        module = imported(spec.name)
         assert module is not None
         spec.loader_state = module.__spec__
         return module

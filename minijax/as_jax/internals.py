@@ -15,9 +15,11 @@ import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.custom import host_callback
+from minijax.flatten_util import ravel_pytree
 from minijax.util import source_info
 from minijax.placement import meshes
 from minijax.placement.devices import Device
+from minijax.placement.named_sharding import NamedSharding, PartitionSpec
 from minijax.transforms.arguments import as_tuple
 from minijax.core.jvp import JVPTracer
 from minijax.core.partial_eval import SplitTrace
@@ -146,6 +148,13 @@ def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef
     return flatten_fun(f, tree_util.treedef_tuple((in_tree, tree_util.tree_structure({}))))
 
 
+def ravel_first_arg(f: Callable, unravel: Callable, debug_info: source_info.DebugInfo
+                    ) -> linear_util.WrappedFun:
+    """A function whose first argument and result are vectors, in place of trees."""
+    return linear_util.wrap_init(lambda y, *args: ravel_pytree(f(unravel(y), *args))[0],
+                                 debug_info=debug_info)
+
+
 # ── Trees ────────────────────────────────────────────────────────────────────────────────────
 
 def prefix_leaves(leaves: Sequence[Any], prefix: PyTreeDef, full: PyTreeDef) -> list[Any]:
@@ -171,6 +180,13 @@ class Excluded(list[str]):
 
 excluded = Excluded()
 register_exclusion = excluded.append  # of a file
+
+
+def summarize(source: source_info.SourceInfo) -> str:
+    """Where an equation comes from: path, line, column and function."""
+    return source.place
+
+
 backends: dict[str, Any] = {}  # none is started: there is no client to hold
 
 
@@ -178,6 +194,13 @@ class _Environment:
     """JAX's thread-local state: here the mesh that was set, or entered."""
 
     physical_mesh = property(lambda self: meshes.get_mesh())
+
+
+def canonicalize_sharding(sharding: Any, api_name: str) -> Any:
+    """A sharding over a mesh that has axes, or None."""
+    if isinstance(sharding, PartitionSpec):
+        sharding = NamedSharding(meshes.get_abstract_mesh(), sharding)
+    return None if sharding is None or sharding.mesh.empty else sharding
 
 
 thread_resources = types.SimpleNamespace(env=_Environment())

@@ -20,6 +20,8 @@ jax.core core.jaxpr | Atom | Equinox
 jax.experimental.array_serialization as_jax | serialization=checkpoints | Orbax
 jax.experimental.colocated_python experimental | func=colocated_python | Orbax
 jax.experimental.colocated_python.serialization as_jax.internals | DeviceList | Orbax
+jax.experimental.ode as_jax | api_util=internals | bijx
+jax.experimental.ode as_jax.internals | ravel_first_arg | bijx
 jax.lib as_jax.internals | __version__=version | Equinox
 jax.experimental as_jax | hijax | Flax
 jax.experimental as_jax.hijax | cur_qdd | Flax
@@ -28,8 +30,10 @@ jax._src extend | linear_util | Quax
 jax._src . | public_test_util=test_util | tinygp
 jax.extend.ifrt_programs.ifrt_programs as_jax.internals | make_plugin_program=plugin_program | Orbax
 jax.extend.source_info_util as_jax.internals | register_exclusion | Flax
+jax.extend.source_info_util as_jax.internals | summarize | folx
 jax.api_util as_jax.internals | debug_info flatten_fun flatten_fun_nokwargs | Flax
 jax.api_util as_jax.internals | safe_map | distrax
+jax.api_util tree_util | flatten_axes | jaxoplanet
 jax.interpreters.ad core.jvp | JVPTrace | tutorials
 jax.interpreters.ad core.jvp | JVPTracer | Equinox
 jax.interpreters.ad core | UndefinedPrimal=Undefined | Equinox, Lineax
@@ -57,16 +61,24 @@ jax._src.compiler as_jax.internals | backend_compile_and_load | Chex
 jax._src.core as_jax.traces | Trace | Quax
 jax._src.core extend.core | TraceTag set_current_trace take_current_trace | Quax
 jax._src.core core.jaxpr | jaxpr_as_fun | Quax
+jax._src.core extend.core | ClosedJaxpr Jaxpr JaxprEqn Literal Var | asdex
 jax._src.core extend.core | trace_state_clean | NumPyro
 jax._src.dispatch extend.rules | apply_primitive | tutorials
 jax._src.dispatch as_jax.internals | wait_for_tokens | Equinox
 jax._src.dtypes as_jax.internals | ExtendedDType | Flax
 jax._src.interpreters.ad errors | CustomVJPException=UnexpectedTracerError | Diffrax
+jax._src.interpreters.batching extend.vmappable | is_vmappable | jaxoplanet
+jax._src.interpreters.partial_eval extend.core | dce_jaxpr | asdex
 jax._src.interpreters.pxla as_jax.internals | global_result_handlers=result_handlers | Flax
 jax._src.literals as_jax.internals | TypedComplex TypedFloat TypedInt | Quax
 jax._src.literals as_jax.internals | TypedNdArray | Equinox
+jax._src.lib.xla_client errors | XlaRuntimeError=JaxRuntimeError | Dynamiqs
+jax._src.numpy.util numpy.arguments | promote_dtypes_complex promote_dtypes_inexact | S2FFT
 jax._src.pjit transforms.compiled | jit_p | Quax, JAXNS
 jax._src.pjit transforms.jit | pjit=jit | JAXNS
+jax._src.pjit sharding | auto_axes | JAXNS
+jax._src.random random.samplers | Shape | evermore
+jax._src.sharding_impls as_jax.internals | canonicalize_sharding | JAXNS
 jax._src.state.types transforms.array_refs | AbstractRef | Flax
 jax._src.traceback_util errors | UnfilteredStackTrace | JAX's tests
 jax._src.traceback_util util.tracebacks | api_boundary | Flax

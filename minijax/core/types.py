@@ -45,9 +45,11 @@ class ShapedArray:
     vma: frozenset
     vma_text: Any  # the hook: how the axes are printed
 
-    # JAX: types have shardings. Here arrays have them, and so has `typeof` of an array.
+    # JAX: types have shardings and memory spaces. Here arrays have them, and so has `typeof` of an
+    # array.
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False,
-                vma: frozenset = frozenset(), *, sharding: Any = None) -> ShapedArray:
+                vma: frozenset = frozenset(), *, sharding: Any = None, memory_space: Any = None
+                ) -> ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
             dtype = np.dtype(dtype)
         key = (tuple(shape), dtype, bool(weak_type), vma)
@@ -79,9 +81,8 @@ class ShapedArray:
 
     def to_tangent_aval(self) -> ShapedArray:
         """The type of its tangents: itself, or `float0` for integers and booleans."""
-        if dtypes.issubdtype(self.dtype, np.inexact):
-            return self
-        return self.update(dtype=dtypes.float0, weak_type=False)
+        inexact = dtypes.issubdtype(self.dtype, np.inexact)
+        return self if inexact else self.update(dtype=dtypes.float0, weak_type=False)
 
     at_least_vspace = to_tangent_aval  # its former name in JAX
 

@@ -43,19 +43,20 @@ def unregister_vmappable(data_type: type) -> None:
     """Accepted for compatibility, where it does nothing either."""
 
 
-def _is_vmappable(x: Any) -> bool:
+def is_vmappable(x: Any) -> bool:
+    """Whether `vmap` converts a value by rules of its class."""
     return type(x) in _vmappables
 
 
 def _with_batches(api_name: str, out_axes: Any, result: Any) -> Any:
     """A result in which such values are examples whose arrays are already joined."""
-    leaves, tree = tree_util.tree_flatten(result, _is_vmappable)
-    if not any(map(_is_vmappable, leaves)):
+    leaves, tree = tree_util.tree_flatten(result, is_vmappable)
+    if not any(map(is_vmappable, leaves)):
         return result
     specs = tree_util.flatten_axes(f"{api_name} out_axes", tree, out_axes)
 
     def batch(x: Any, spec: Any) -> Any:
-        if not _is_vmappable(x):
+        if not is_vmappable(x):
             return x
         size = None if spec is None else tree_util.tree_leaves(x)[0].shape[spec]
         return _vmappables[type(x)][1](lambda size, part, spec: part, size, x, spec)
@@ -81,8 +82,8 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
     The arguments are split twice: outside to collect their arrays, and inside into examples. The
     results are joined inside, of arrays with their batch axes.
     """
-    leaves, tree = tree_util.tree_flatten((args, kwargs), _is_vmappable)
-    if not any(map(_is_vmappable, leaves)):
+    leaves, tree = tree_util.tree_flatten((args, kwargs), is_vmappable)
+    if not any(map(is_vmappable, leaves)):
         return _with_batches(api_name, out_axes, api.map_axes(
             api_name, fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, **options))
     specs = tree_util.flatten_axes(f"{api_name} in_axes", tree.children()[0], in_axes)
@@ -90,7 +91,7 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
 
     def examples(of_array: Callable[[Any, Any], Any], index: Any) -> list[Any]:
         def example(x: Any, spec: Any) -> Any:
-            if not _is_vmappable(x):
+            if not is_vmappable(x):
                 return of_array(x, spec)
             return _vmappables[type(x)][0](example, lambda: index, x, spec)
         return list(map(example, leaves, specs))
@@ -98,7 +99,7 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
     def joined(of_array: Callable[[Any, Any], Any], outs: Iterable[Any], specs: Iterable[Any]
                ) -> list[Any]:
         def batch(size: Any, x: Any, spec: Any) -> Any:
-            return (_vmappables[type(x)][1](batch, size, x, spec) if _is_vmappable(x) else
+            return (_vmappables[type(x)][1](batch, size, x, spec) if is_vmappable(x) else
                     of_array(x, spec))
         return [batch(size, x, spec) for x, spec in zip(outs, specs, strict=True)]
     inputs: list[tuple[Any, Any]] = []
@@ -119,7 +120,7 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
             return value if spec is None else core.run_with(
                 trace.parent, core.batch_to, value, dim, spec, size)
         args, kwargs = tree_util.tree_unflatten(tree, examples(lambda *_: next(rest), index))
-        outs, out_tree = tree_util.tree_flatten(fun(*args, **kwargs), _is_vmappable)
+        outs, out_tree = tree_util.tree_flatten(fun(*args, **kwargs), is_vmappable)
         out_specs = tree_util.flatten_axes(f"{api_name} out_axes", out_tree, out_axes)
         returned.append(tree_util.tree_unflatten(out_tree, joined(batched, outs, out_specs)))
         return []

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         pbroadcast, pcast, pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p, precv, psend,
         pshuffle, psum, psum_p, psum_scatter, pswapaxes)
     from minijax.primitives.contract import (batch_matmul, dot, dot_general, dot_general_p,
-                                             ragged_dot, ragged_dot_general,
+                                             DotDimensionNumbers, ragged_dot, ragged_dot_general,
                                              RaggedDotDimensionNumbers)
     from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
                                             convert_element_type, convert_element_type_p, copy_p,

@@ -166,6 +166,7 @@ def _promote_dtypes_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
 
 
 promote_dtypes_inexact = functools.partial(_promote_dtypes_to, dtypes.to_inexact_dtype)
+promote_dtypes_complex = functools.partial(_promote_dtypes_to, dtypes.to_complex_dtype)
 promote_dtypes_numeric = functools.partial(_promote_dtypes_to, dtypes.to_numeric_dtype)  # not bool
 
 

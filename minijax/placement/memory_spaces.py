@@ -19,3 +19,8 @@ class MemorySpace(enum.Enum):
 
 
 memory = SimpleNamespace(Space=MemorySpace)
+
+
+def space_of_type(aval: object) -> MemorySpace:
+    """The memory of values of a type: the device's, as all are computed there."""
+    return MemorySpace.Device

@@ -23,12 +23,13 @@ from minijax.primitives.slots import (Reduction, all_weak, computed_in, in_pairs
                                       real_dtype)
 from minijax.primitives.summation import LONG
 
-Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
+# (contracted), (batch); left, right
+DotDimensionNumbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
 
 
 # ── The type ─────────────────────────────────────────────────────────────────────────────────
 
-def axis_names(dimension_numbers: Dimensions, lhs_rank: int, rhs_rank: int
+def axis_names(dimension_numbers: DotDimensionNumbers, lhs_rank: int, rhs_rank: int
                ) -> tuple[Axes, Axes, Axes]:
     """Numbers for the axes of both operands and of their product; paired axes have the same."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -39,7 +40,7 @@ def axis_names(dimension_numbers: Dimensions, lhs_rank: int, rhs_rank: int
     return lhs, rhs, (*lhs_batch, *free)
 
 
-def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> None:
+def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: DotDimensionNumbers) -> None:
     contract, batch = dimension_numbers
     for side, x, summed, batched in zip(("lhs", "rhs"), (lhs, rhs), contract, batch, strict=True):
         refuse((not all(0 <= d < x.ndim for d in summed + batched),
@@ -87,7 +88,7 @@ def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
     return preferred
 
 
-def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensions,
+def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: DotDimensionNumbers,
               precision: Any, preferred_element_type: Any) -> list[ShapedArray]:
     _check_axes(lhs, rhs, dimension_numbers)
     left, right, names = axis_names(dimension_numbers, lhs.ndim, rhs.ndim)
@@ -98,8 +99,8 @@ def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensio
 
 # ── The meaning ──────────────────────────────────────────────────────────────────────────────
 
-def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Dimensions, precision: Any,
-              preferred_element_type: Any) -> list[np.ndarray]:
+def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: DotDimensionNumbers,
+              precision: Any, preferred_element_type: Any) -> list[np.ndarray]:
     contract, batch = dimension_numbers
     free = [without(range(x.ndim), (*summed, *batched))
             for x, summed, batched in zip((lhs, rhs), contract, batch, strict=True)]
@@ -128,7 +129,7 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # ── Lowering ─────────────────────────────────────────────────────────────────────────────────
 
-def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: Dimensions,
+def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: DotDimensionNumbers,
                  preferred_element_type: Any = None, **_: Any) -> Reduction:
     """A sum of products; of bools a disjunction."""
     left, right, names = axis_names(dimension_numbers, x.ndim, y.ndim)
@@ -147,7 +148,7 @@ def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: Dimens
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
 
 def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
-               dimension_numbers: Dimensions, **params: Any) -> Array:
+               dimension_numbers: DotDimensionNumbers, **params: Any) -> Array:
     """The cotangent of x: the product of ct with y over the free axes of y."""
     ranks = (y.ndim, x.aval.ndim) if x_is_right else (x.aval.ndim, y.ndim)
     *sides, whole = axis_names(dimension_numbers, *ranks)
@@ -169,7 +170,7 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
 
 # ── Batching ─────────────────────────────────────────────────────────────────────────────────
 
-def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensions,
+def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: DotDimensionNumbers,
                **params: Any) -> tuple[list, list]:
     contract, batch = ([axes if d is None else batched_axes(axes, d)
                         for axes, d in zip(pair, dims, strict=True)] for pair in dimension_numbers)

@@ -12,7 +12,7 @@ from minijax import core, dtypes
 from minijax.core import Array, refuse
 from minijax.primitives.algebra import mul
 from minijax.primitives.axes import Axes, as_dims
-from minijax.primitives.contract import Dimensions, dot_general
+from minijax.primitives.contract import DotDimensionNumbers, dot_general
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.shape import broadcast_in_dim, reshape
 
@@ -51,7 +51,7 @@ def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = No
     return convert_element_type(product, dtype)
 
 
-def _numbers(dimension_numbers: Any, lhs: Array, rhs: Array) -> Dimensions:
+def _numbers(dimension_numbers: Any, lhs: Array, rhs: Array) -> DotDimensionNumbers:
     if dimension_numbers is not None:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
         return ((as_dims(lhs_contract), as_dims(rhs_contract)),
@@ -68,7 +68,7 @@ def _shape_of_scale(x: Array, scale: Any, contract: Axes) -> tuple[int, ...]:
     return tuple(1 if d in contract else n for d, n in enumerate(x.shape))
 
 
-def _check(sides: list[Array], scales: list[tuple[int, ...]], numbers: Dimensions) -> None:
+def _check(sides: list[Array], scales: list[tuple[int, ...]], numbers: DotDimensionNumbers) -> None:
     contract, batch = numbers
     ranks = [x.ndim for x in sides] + [len(s) for s in scales]
     refuse((len(set(ranks)) > 1,

@@ -369,11 +369,8 @@ class PyTreeDef:
         return len(self.nodes) == len(other.nodes) and _same_data(self.nodes, other.nodes)
 
     def __hash__(self) -> int:
-        if self._hash is None:
-            try:
-                self._hash = hash(self.nodes)
-            except TypeError:  # such static data is told apart by `==` alone
-                self._hash = hash(tuple(node and node[:2] for node in self.nodes))
+        if self._hash is None:  # static data need not be hashable, and is told apart by `==` alone
+            self._hash = hash(tuple(node and node[:2] for node in self.nodes))
         return self._hash
 
     def __repr__(self) -> str:

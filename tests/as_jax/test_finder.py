@@ -71,6 +71,33 @@ print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
         "False None"]
 
 
+def test_what_is_absent_is_imported_and_refuses_use():
+    """Qwix and JAX MD import Pallas, Jaxley a solver: none needs them on a CPU."""
+    said = run("-c", """
+import minijax.as_jax, jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+import jax.experimental.pallas.tpu
+import jax.experimental.sparse.linalg as linalg
+from jax.experimental.sparse.linalg import spsolve
+for use in (lambda: pl.BlockSpec, lambda: triton.load, lambda: linalg.lobpcg_standard,
+            lambda: spsolve(1)):
+    try:
+        use()
+    except (AttributeError, NotImplementedError) as error:
+        print(type(error).__name__, error)
+try:
+    from jax.lib import xla_bridge
+except ImportError as error:
+    print(error)
+""").splitlines()
+    pallas, linalg = (f"minijax has no jax.experimental.{name}, which "
+                      for name in ("pallas", "sparse.linalg"))
+    starts = [f"AttributeError {pallas}"] * 2 + [f"AttributeError {linalg}",
+              f"NotImplementedError {linalg}", "minijax has no jax.lib"]
+    assert len(said) == len(starts) and all(map(str.startswith, said, starts)), said
+
+
 def test_jax_that_is_there_already_is_not_replaced():
     said = run("-c", """
 import sys, types

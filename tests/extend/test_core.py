@@ -33,6 +33,14 @@ def test_types_of_examples_and_of_batches():
         assert ours.unmapped_aval(3, axis, one) == batch
 
 
+def test_a_type_has_a_memory_space_and_is_made_with_it():
+    """As rules of DrJAX for types do."""
+    for lib in (minijax, jax):
+        aval = lib.core.ShapedArray((3,), np.dtype("float32"))
+        assert aval.memory_space is lib.memory.Space.Device
+        assert lib.core.ShapedArray((3,), aval.dtype, memory_space=aval.memory_space) == aval
+
+
 def test_a_program_is_written_and_checked():
     new, aval = ours.gensym(), core.ShapedArray((), np.dtype("float32"))
     x, y, z = new(aval), new(aval), new(aval)

@@ -85,6 +85,24 @@ def several(lib):
     return lambda x: p.bind(x)
 
 
+def as_a_class(lib, results):
+    """A primitive as K-FAC writes it: its rules are methods, and types come with effects."""
+    class Multiples(lib.Primitive):
+        multiple_results = results > 1
+
+        def impl(self, x, by):
+            return [by * x, 2 * by * x][:results] if self.multiple_results else by * x
+
+        def abstract_eval(self, x, by):
+            types = [lib.ShapedArray(x.shape, x.dtype)] * results
+            return types if self.multiple_results else types[0], set()
+
+    p = Multiples("multiples")
+    lib.mlir.register_lowering(p, lib.mlir.lower_fun(p.impl, p.multiple_results))
+    lib.ad.primitive_jvps[p] = lambda xs, ts, by: (p.bind(*xs, by=by), p.bind(*ts, by=by))
+    return lambda x: p.bind(x, by=3)
+
+
 def programs(lib):
     xs = np.linspace(0.5, 2, 3, dtype=np.float32)
     f, g, j = multiply_add(lib), several(lib), lib.jax
@@ -99,6 +117,11 @@ def programs(lib):
     yield j.jit(g)(xs)
     yield j.jvp(g, (xs,), (xs,))
     yield j.vmap(j.jit(g), axis_name="i")(xs)
+    for results in (1, 2):
+        p = as_a_class(lib, results)
+        yield p(xs)
+        yield j.jit(p)(xs)
+        yield j.jvp(j.jit(p), (xs,), (xs,))
 
 
 def test_the_tutorials_rules_give_jaxs_numbers():

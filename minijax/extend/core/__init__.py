@@ -4,6 +4,7 @@ Builds on `core`, `jaxpr`.  Chapter 06.  In JAX: `jax/extend/core/`.
 """
 
 import contextlib
+import functools
 import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -276,4 +277,19 @@ class CallPrimitive(Primitive):
         return call_impl(fun, *args)
 
 
+def _take_methods_as_rules(cls: type[Primitive]) -> None:
+    """Let methods of a user's class of primitives be their rules, as JAX does."""
+    make = cls.__init__
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        self.multiple_results = getattr(cls, "multiple_results", self.multiple_results)
+        if rule := vars(cls).get("impl"):
+            self.def_impl(functools.partial(rule, self))
+        if typed := vars(cls).get("abstract_eval"):  # JAX: its effects, which come with the types
+            self.def_abstract_eval(lambda *avals, **params: typed(self, *avals, **params)[0])
+    cls.__init__ = init  # type: ignore[method-assign]
+
+
+Primitive.__init_subclass__ = classmethod(_take_methods_as_rules)  # type: ignore[assignment]
 lazily.attach(globals(), table={})  # `primitives` is loaded when a program names it
