@@ -118,7 +118,7 @@ def ragged(dims, axis, groups, sizes=(3,), lhs=(11, 5), rhs=(3, 5, 7)):
     (lambda: jax.jit(lambda n: lax.scan(lambda c, x: (c, x), 0, jnp.arange(3), unroll=n))(2),
      "expects a concrete `int` or `bool`"),
     (lambda: lax.scan(lambda c, x: ([[c[0]], [c[0]]], x), [(0,), ()], jnp.arange(3)),
-     r"\n\n  \* the input carry component c\[0\][^;]*;\n\n  \* the input carry component c\[1\]"),
+     r"\n\n  \* the input carry component c\[0\][^;]*;\n  \* the input carry component c\[1\]"),
     (lambda: lax.convert_element_type(np.int32(0), jax.random.key(0).dtype), "int32 to key<fry>"),
     (lambda: jnp.zeros(2, 3), r"when you meant `jax\.numpy\.zeros\(\(2, 3\)\)`"),
     (lambda: jnp.array([1], None, True, "K", 0, "extra"), "array.. takes at most 5 positional"),
