@@ -297,6 +297,7 @@ def _cond(params: Params, operands: Sequence[Operand], callers: Use) -> list[Ope
         names.consumed = before.copy()
         results.append(_run(branch, operands[1:], callers))
         after.append(names.consumed)
+        before = np.pad(before, (0, len(names.consumed) - len(before)))  # a branch may name keys
     longest = max(map(len, after))
     names.consumed = np.max([np.pad(uses, (0, longest - len(uses))) for uses in after], axis=0)
     return [_either(outs) for outs in zip(*results, strict=True)]
