@@ -69,13 +69,7 @@ def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antiali
     shape, method = _shape_of(image, shape), _as_method(method)
     axes = [d for d, (old, new) in enumerate(zip(image.shape, shape, strict=True)) if old != new]
     if method is ResizeMethod.NEAREST:
-        image = jnp.asarray(image)
-        for d in axes:
-            old, new = image.shape[d], shape[d]
-            indices = np.floor((np.arange(new, dtype=np.float32) + np.float32(.5))
-                               * np.float32(old) / np.float32(new)).astype(np.int32)
-            image = jnp.take(image, indices, axis=d)
-        return image
+        return _nearest(jnp.asarray(image), shape, axes)
     scale = [shape[d] / image.shape[d] if shape[d] else 1. for d in axes]
     return _resampled(image, shape, axes, scale, [0.] * len(axes), method, antialias, precision)
 
@@ -120,6 +114,15 @@ def _shape_of(image: Any, shape: Sequence[int]) -> tuple[int, ...]:
 
 def _as_method(method: str | ResizeMethod) -> ResizeMethod:
     return ResizeMethod.from_string(method) if isinstance(method, str) else method
+
+
+def _nearest(image: Array, shape: Sequence[int], axes: Sequence[int]) -> Array:
+    for d in axes:
+        old, new = image.shape[d], shape[d]
+        indices = np.floor((np.arange(new, dtype=np.float32) + np.float32(.5))
+                           * np.float32(old) / np.float32(new)).astype(np.int32)
+        image = jnp.take(image, indices, axis=d)
+    return image
 
 
 def _resampled(image: Any, shape: Sequence[int], axes: Sequence[int], scale: Any, translation: Any,

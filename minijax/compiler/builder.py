@@ -22,8 +22,9 @@ from .loops import (INT64, Address, Assign, Atomic, Buffer, Call, Check, Constan
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
 BLOCK = 1024
 CHAIN = 16
-ROWS = 8     # rows of terms that are combined before the row of results is loaded and stored,
-CHEAP = {"add", "mul"}  # where one instruction combines two; a maximum takes six
+ROWS = 8     # rows of terms that are combined before the row of results is loaded and stored
+# Operations of one instruction, for which short rows are combined so; a maximum takes six.
+CHEAP = {"add", "mul"}
 LANES = 256  # columns whose sums are in registers
 # On a GPU: terms of a block, and of a thread down a column; enough blocks, and enough threads.
 BLOCK_TERMS, THREAD_TERMS, MIN_BLOCKS, MIN_THREADS = 1 << 14, 128, 1 << 10, 1 << 17

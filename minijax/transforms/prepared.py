@@ -88,11 +88,8 @@ def prepared(fun: Callable[..., Any]) -> Callable[..., Any]:
 def _next(program: Any, fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """What is kept of a function after its first call, and after the second."""
     if program is None:
-        if len(_programs) >= MOST:  # forget the calls that came once, or, where these are few, all
-            for key in [key for key, program in [*_programs.items()] if program is False]:
-                _programs.pop(key, None)
-            if len(_programs) > MOST // 2:
-                _programs.clear()
+        if len(_programs) >= MOST:
+            _make_room()
         return False
     if not prepared_calls.value or core.base_trace.checks or core.base_trace.call_checks:
         return ()
@@ -102,6 +99,14 @@ def _next(program: Any, fun: Callable[..., Any], args: tuple, kwargs: dict[str, 
     context = contextvars.Context()
     context.run(np.seterr, all="ignore")
     return context.copy, run
+
+
+def _make_room() -> None:
+    """Forget the calls that came once, or, where these are few, all."""
+    for key in [key for key, program in [*_programs.items()] if program is False]:
+        _programs.pop(key, None)
+    if len(_programs) > MOST // 2:
+        _programs.clear()
 
 
 def boundary(fun: Callable[..., Any], like: Callable[..., Any] | None = None) -> Any:

@@ -8,7 +8,7 @@ from tests.written_for_jax import with_minijax
 
 PROGRAMS = Path(__file__).parent / "programs"
 SUBJECTS = ("elementwise", "reductions", "indexing", "ordering", "products", "transforms",
-            "loops", "training", "calls", "windows")
+            "loops", "training", "calls", "windows", "lengths")
 TO_COMPILE = (*SUBJECTS, "unrolled")  # whose first calls are measured
 
 

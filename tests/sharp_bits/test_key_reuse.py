@@ -220,7 +220,7 @@ def test_a_key_is_consumed_twice_by(program):
         program(minijax)
 
 
-def test_a_branch_may_be_the_first_to_name_a_key_that_no_number_is_left_for():
+def test_a_branch_that_names_the_first_key_beyond_the_table_leaves_room_for_the_next_branch():
     key_reuse.names.count = len(key_reuse.names.consumed)
     with pytest.raises(errors.KeyReuseError, match="already consumed|Previously-consumed"):
         after_a_branch(minijax)
