@@ -1,11 +1,13 @@
 """Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code, pairs of
 reals for complex numbers, words for keys.
 
-Builds on pairs.py, scan_hoisting.py, transpose_folding.py and sparse_accumulation.py.
+Builds on algebraic_simplification.py, pairs.py, scan_hoisting.py, transpose_folding.py and
+sparse_accumulation.py.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjax
 from minijax.core.dce import without_dead_equations
 from minijax.primitives.convert import copy_p
 
+from .algebraic_simplification import by_law, multiply_by_reciprocals
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .scan_hoisting import hoist_products
 from .sparse_accumulation import as_scatter_add
@@ -60,7 +63,8 @@ class Simplifier:
         live = without_dead_equations(ClosedJaxpr(closed.jaxpr.replace(
             constvars=[v for v, _ in self.consts.values()], invars=inputs, outvars=outs,
             eqns=self.eqns), tuple(x for _, x in self.consts.values())))
-        return without_dead_equations(ClosedJaxpr(fold_transposes(live.jaxpr), live.consts))
+        jaxpr = multiply_by_reciprocals(fold_transposes(live.jaxpr))
+        return without_dead_equations(ClosedJaxpr(jaxpr, live.consts))
 
     def enter(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> Sequence[Atom]:
         """Inline a program whose inputs are `args`; returns the atoms of its outputs."""
@@ -92,8 +96,7 @@ class Simplifier:
         return [self.consts.setdefault((id(value), aval), (Var(aval), value))[0]]
 
     def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
-        """The atoms that replace the outputs of an equation; the first of equal equations is kept.
-        """
+        """The atoms that replace the outputs of an equation."""
         args = self._atoms(eqn.invars)
         if eqn.primitive is copy_p:  # arrays are immutable
             return args
@@ -107,15 +110,31 @@ class Simplifier:
             total = self.enter(*scatter)
             self.owned_sums.update(total)
             return total
+        return self._simplified(eqn)
+
+    def _simplified(self, eqn: JaxprEqn) -> Sequence[Atom]:
+        """The results of an equation of the new program; the first of equal equations is kept."""
         folded = _fold(eqn)
         if folded is not None:
             return folded
+        rewritten = by_law(eqn, self.producers, partial(self._emit, eqn))
+        if rewritten is not None:
+            return [rewritten]
         key = object() if eqn.effects else _equation_key(eqn)
         if key not in self.eqns_by_key:
             self.eqns_by_key[key] = eqn.outvars
             self.producers.update((v, eqn) for v in eqn.outvars)
             self.eqns.append(eqn)
         return self.eqns_by_key[key]
+
+
+    def _emit(self, eqn: JaxprEqn, primitive: core.Primitive, operands: Sequence[Atom]) -> Atom:
+        """The result of an elementwise operation in place of an equation."""
+        aval = eqn.outvars[0].aval
+        shape = aval.shape if any(isinstance(x, Var) for x in operands) else ()
+        out, = self._simplified(eqn.replace(primitive=primitive, invars=tuple(operands), params={},
+                                            outvars=(Var(aval.update(shape=shape)),)))
+        return out
 
 
 def buffer_of(value: Any) -> np.ndarray:

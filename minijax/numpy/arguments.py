@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.util import caches, users_calls
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, Tracer, as_value
+from minijax.core import Array, Tracer, as_value, tracing
 from minijax.placement.device_put import device_put
 from minijax.placement.devices import on_default_device
 from minijax.primitives.axes import canonical_axis, canonical_shape
@@ -188,6 +188,18 @@ def promoted(name: str, promote: Callable[..., list[Any]], *args: Any) -> list[A
                             "draw numbers from it with jax.random, or take its words with "
                             "jax.random.key_data.") from None
         raise
+
+
+def divided_by_constant(x: Any, number: float) -> Any:
+    """``x / number`` in a function that JAX compiles, where XLA multiplies by the reciprocal.
+
+    >>> divided_by_constant(np.float32(7), 3)
+    Array(2.3333335, dtype=float32)
+    """
+    x = as_value(x)
+    if x.dtype.kind != "f" or tracing.is_staging(core.current_trace.get()):
+        return lax.div(x, convert(number, x.dtype))  # a program shows the quotient
+    return lax.mul(x, as_value(np.reciprocal(x.dtype.type(number))))
 
 
 # ── One rank ─────────────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ from minijax.placement import named_sharding, resharding
 from minijax.numpy import interchange, shaping
 from minijax.numpy.arguments import (
     ArrayLike, Inexact, Template, as_array, broadcast_arrays_to_one_shape, broadcast_to_shape,
-    check_arraylike, check_promotion, convert, promote_shapes, public,
+    check_arraylike, check_promotion, convert, divided_by_constant, promote_shapes, public,
     shape_of_argument, static_index, static_value)
 from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import random_wrap_p
@@ -401,7 +401,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     first, last = broadcast_arrays_to_one_shape(first, last)
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)
-    step = (last - first) / float(steps) if steps > 0 else convert(np.nan, first.dtype)
+    step = divided_by_constant(last - first, steps) if steps > 0 else convert(np.nan, first.dtype)
     out = convert(lax.floor(out) if dtypes.issubdtype(dtype, np.integer) else out, dtype)
     out = shaping.moveaxis(out, 0, operator.index(axis))
     return (out, step) if retstep else out

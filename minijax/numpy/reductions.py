@@ -18,8 +18,8 @@ from minijax.core import Array, refuse
 from minijax.transforms.arguments import bound
 from minijax.numpy.arguments import (
     ArrayLike, Axes, array_and_axis, as_array, broadcast_along, broadcast_to_shape, canonical_axes,
-    canonical_axis, check_arraylike, check_axis_index, choose, convert, documented, initial_value,
-    promote_dtypes_inexact, public, static_axes, with_arrays)
+    canonical_axis, check_arraylike, check_axis_index, choose, convert, divided_by_constant,
+    documented, initial_value, promote_dtypes_inexact, public, static_axes, with_arrays)
 from minijax.numpy import logic, unary
 from minijax.primitives.axes import replaced
 from minijax.primitives.slots import extremum_identity
@@ -285,8 +285,9 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
     wide = dtype or _accumulation_dtype(result_dtype)
     total: Any = _sum_or_prod("sum", a, axes, wide, keepdims, None, where)
-    count = convert(_count(a, axes, wide, keepdims, where), wide)
-    return convert(lax.div(total, count), result_dtype)
+    count = _count(a, axes, wide, keepdims, where)
+    return convert(divided_by_constant(total, count) if where is None else
+                   lax.div(total, convert(count, wide)), result_dtype)
 
 
 _mean = mean  # for `var`, which has a parameter `mean`

@@ -19,7 +19,8 @@ from minijax.transforms.jit import jit
 from minijax.numpy import reductions, unary
 from minijax.numpy.arguments import (
     Alike, ArrayLike, Axes, array_and_axis, as_arrays, broadcast_along, canonical_axes,
-    canonical_axis, check_promotion, choose, convert, promote_dtypes_inexact, public, static_axes)
+    canonical_axis, check_promotion, choose, convert, divided_by_constant, promote_dtypes_inexact,
+    public, static_axes)
 from minijax.primitives.axes import without
 
 _INT = np.dtype("int32")
@@ -360,7 +361,7 @@ def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = Non
 
 def _from_percent(q: Any) -> Any:
     [q] = promote_dtypes_inexact(q)
-    return lax.div(q, convert(100, q.dtype))
+    return divided_by_constant(q, 100)
 
 
 public(globals())

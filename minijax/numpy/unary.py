@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array, alias
-from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, choose, convert, from_lax, like,
-                                     promote_args_numeric, promote_dtypes_inexact, promoted, public,
-                                     weak_if_scalar)
+from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, choose, convert,
+                                     divided_by_constant, from_lax, like, promote_args_numeric,
+                                     promote_dtypes_inexact, promoted, public, weak_if_scalar)
 
 
 # ── Functions that are one primitive, in floating point ──────────────────────────────────────
@@ -61,7 +62,7 @@ def log2(x: Inexact, /) -> Array:
     >>> float(log2(8))
     3.0
     """
-    return _log_to_base(x, 2)
+    return _part_by_part(lambda part: divided_by_constant(part, float(np.log(2))), lax.log(x))
 
 
 def log10(x: Inexact, /) -> Array:
@@ -70,15 +71,12 @@ def log10(x: Inexact, /) -> Array:
     >>> float(log10(1))
     0.0
     """
-    return _log_to_base(x, 10)
+    factor = 1 / float(np.log(10))
+    return _part_by_part(lambda part: lax.mul(part, convert(factor, part.dtype)), lax.log(x))
 
 
-def _log_to_base(x: Any, base: int) -> Any:
-    log, scale = lax.log(x), float(np.log(base))
-    if log.dtype.kind == "c":
-        parts = lax.real(log), lax.imag(log)
-        return lax.complex(*(part / convert(scale, part.dtype) for part in parts))
-    return lax.div(log, convert(scale, log.dtype))
+def _part_by_part(f: Callable[[Any], Any], z: Any) -> Any:
+    return lax.complex(f(lax.real(z)), f(lax.imag(z))) if z.dtype.kind == "c" else f(z)
 
 
 def deg2rad(x: Inexact, /) -> Array:
@@ -201,9 +199,10 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals == 0:
         return lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN)
     wide = convert(a, np.dtype("float32")) if a.dtype.itemsize < 4 else a
-    factor = like(float(10.0 ** decimals), wide)
+    factor = float(10.0 ** decimals)
     rounded = lax.round(wide * factor, lax.RoundingMethod.TO_NEAREST_EVEN)
-    return weak_if_scalar(convert(rounded / factor, a.dtype, a.weak_type))
+    return weak_if_scalar(convert(divided_by_constant(rounded, factor), a.dtype,
+                                  a.weak_type))
 
 
 around = round

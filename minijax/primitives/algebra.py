@@ -108,14 +108,20 @@ mulhi_p, mulhi = binary(
 
 
 def quotient(x: Any, y: Any) -> Any:
-    """The meaning of `div`, in NumPy.
+    """The meaning of `div`, in NumPy; by the reciprocals of a smaller array, as in XLA.
 
     >>> float(quotient(np.float32(1), np.float32(4)))
     0.25
     """
     if is_complex(x):
         return _complex_quotient(x, y)
-    return np.divide(x, y) if x.dtype.kind == "f" else numpy_scalars().div(x, y)
+    if x.dtype.kind != "f":
+        return numpy_scalars().div(x, y)
+    is_broadcast = x.size > 1 if y.ndim == 0 else any(map(operator.lt, y.shape, x.shape))
+    return np.multiply(x, np.reciprocal(y)) if is_broadcast else np.divide(x, y)
+
+
+quotient.of_halves = True  # type: ignore[attr-defined]  # the reciprocals are rounded, too
 
 
 def in_parts(real: Any, imag: Any) -> Any:

@@ -40,11 +40,16 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
-    """A meaning from a NumPy function; narrow floats are computed in float32 and rounded once."""
+    """A meaning from a NumPy function; narrow floats are computed in float32 and rounded once.
+
+    A function with an attribute `of_halves` takes float16 as it is.
+    """
+    of_halves = hasattr(f, "of_halves")
+
     def impl(*arrays: np.ndarray, **params: Any) -> list:
         dtype = arrays[0].dtype
         wide = computed_in(dtype)
-        if wide is dtype:
+        if wide is dtype or of_halves and dtype == np.float16:
             return [f(*arrays, **params)]
         out = np.asarray(f(*(x.astype(computed_in(x.dtype)) for x in arrays), **params))
         return [out.astype(dtype) if out.dtype == wide else out]

@@ -14,7 +14,7 @@ from minijax.core import Array, ShapedArray
 from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTracer
 from minijax.primitives.convert import converted
-from minijax.core.tracing import DynamicJaxprTrace
+from minijax.core.tracing import DynamicJaxprTrace, is_staging
 from minijax.transforms.arguments import NotCarriedError
 
 
@@ -74,7 +74,8 @@ class Ref:
         self.read()
         while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
             value = self._without_level(value)
-        is_weak = self.inner_aval.weak_type and not _is_staging(self._home)
+        # values that are written in a program are not weak
+        is_weak = self.inner_aval.weak_type and not is_staging(self._home)
         self._value, self._is_written = converted(value, self.inner_aval.dtype, is_weak), True
 
     def addupdate(self, x: Any, idx: Any = ()) -> None:
@@ -219,11 +220,6 @@ def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:
                          f"{old.shape}. Value shape: {new.shape}. ")
 
 
-def _is_staging(trace: core.Trace) -> bool:
-    """Whether a program is traced: values that are written there are not weak."""
-    return any(type(outer) is DynamicJaxprTrace for outer in trace.ancestry())
-
-
 def _is_whole(idx: Any) -> bool:
     return idx is None or idx is Ellipsis or isinstance(idx, tuple) and idx == ()
 
@@ -243,7 +239,7 @@ def _check_index(ref: Ref, idx: Any) -> None:
             raise IndexError("Too many indices: a reference is not indexed with a mask; index its "
                              "value, ref[...].")
     # in a program JAX converts indices to numbers, without their sizes
-    is_evaluated = not _is_staging(core.current_trace.get())
+    is_evaluated = not is_staging(core.current_trace.get())
     rest = next((k for k, x in enumerate(places) if x is Ellipsis), len(places))
     before, after = places[:rest], places[rest + 1:]
     for place, size in [*zip(before, ref.shape, strict=False),

@@ -162,3 +162,9 @@ def test_derivatives_of_products_in_another_dtype_are_in_their_own(refused_alike
     found, wanted = beside_jax(lambda top: top.jit(top.grad(f(top)))(x))
     assert float(found) == float(wanted) == 2 and found.dtype == wanted.dtype
     refused_alike(lambda top: top.lax.mul(True, True, out_dtype=np.int32))
+
+
+def test_a_number_whose_reciprocal_is_infinite_divides_an_array_as_in_jax():
+    quotients = [lib.vmap(lib.lax.div, (0, None))(np.zeros(3, np.float32), np.float32(1e-40))
+                 for lib in (minijax, jax)]
+    np.testing.assert_array_equal(*map(np.asarray, quotients))
