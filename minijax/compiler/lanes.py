@@ -7,7 +7,7 @@ same bits. Chapter 24. In XLA: LLVM chooses the order.
 
 from .elementary import FORMULAS
 from .loops import (BOOL, Assign, Declare, For, If, Let, Load, Operand, Read, Store, Variable,
-                    cached_on_node, walk)
+                    accesses, cached_on_node, walk)
 from .vectorization import have_own_elements, is_straight
 
 # The bytes of the partial sums of so many terms or more: if the terms are cheap, and if they call
@@ -15,6 +15,8 @@ from .vectorization import have_own_elements, is_straight
 BYTES = {128: (128, 256), 64: (128, 128), 16: (64, 64)}
 REGISTER = 64  # bytes of the widest vector register
 REDUCING = {"add", "mul", "min", "max", "and", "or", "xor"}
+ORDERLESS = {"min", "max", "and", "or"}  # one register is enough: they do not wait for each other
+SHORT = 4
 STRAIGHT = Let | Load | Store | Read | Assign
 
 
@@ -28,10 +30,14 @@ def lanes_of_sum(loop: For) -> int:
     functions = [each.target.dtype.itemsize for each in inside
                  if isinstance(each, Let) and each.op in FORMULAS]
     simple = STRAIGHT | Declare | If if functions else STRAIGHT
-    if (not ops or any(x.dtype == BOOL for x in ops)
+    if (not ops or any(x.dtype == BOOL and op not in ORDERLESS for x, op in ops.items())
             or not all(isinstance(each, simple) for each in inside)
             or not is_straight(loop.body) or not have_own_elements(loop)):
         return 0
+    if ORDERLESS.issuperset(ops.values()) and not functions:
+        sizes = [x.dtype.itemsize for x in ops] + [x.dtype.itemsize for x in accesses(inside)]
+        enough = 1 << (loop.trip_count - 1).bit_length()
+        return min(REGISTER // max(sizes), enough) if loop.trip_count >= SHORT else 0
     nbytes = next((sizes[bool(functions)] for least, sizes in BYTES.items()
                    if loop.trip_count >= least), 0)
     lanes = nbytes // max(x.dtype.itemsize for x in ops)

@@ -13,6 +13,7 @@ from .delinearization import delinearize
 from .function_text import FunctionText, llvm_type
 from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
+from .integer_order import order_as_integers
 from .interrupts import SignalPolls, sites
 from .loop_unrolling import unroll_loops
 from .loop_unswitching import unswitch_loops
@@ -40,8 +41,8 @@ def assembly(kernel: Kernel) -> str:
 @cached_on_node
 def transformed(kernel: Kernel) -> Kernel:
     """The kernel with its loops transformed for a processor."""
-    body = delinearize(split_loops(kernel.body))
-    return replace(kernel, body=unroll_loops(unswitch_loops(body)))
+    body = unswitch_loops(delinearize(split_loops(kernel.body)))
+    return replace(kernel, body=unroll_loops(order_as_integers(body)))
 
 
 def block_assembly(name: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .index_set_splitting import specialized
+from .lanes import lanes_of_sum
 from .loops import INT64, Call, Constant, For, Statement, bodies, walk, with_bodies
 from .vectorization import lanes_in
 
@@ -35,7 +36,8 @@ def _unrolled(loop: Statement, register: int) -> tuple[Statement, ...]:
         return (loop,)
     inside = list(walk(loop.body))
     if (loop.trip_count > MAX_ITERATIONS or loop.trip_count * len(inside) > MAX_COPIED
-            or any(isinstance(each, For | Call) for each in inside) or lanes_in(loop, register)):
+            or any(isinstance(each, For | Call) for each in inside) or lanes_in(loop, register)
+            or lanes_of_sum(loop)):
         return (loop,)
     b, first = Arithmetic(), int(loop.start.value)  # type: ignore[union-attr]
     return tuple(each for k in range(first, first + loop.trip_count) for each in specialized(

@@ -21,6 +21,7 @@ from .probe import FLAT, Pattern, Term, identity, squeezed, traversal_of
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
 _MIN_ROWS, _MIN_COST = 9, 100
+_MIN_SLOW = 16.  # the cost of an elementary function
 # A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
 _MIN_ELEMENTS, _MIN_LINES = 4096, 16
 
@@ -71,8 +72,9 @@ def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     positions: dict[Node, int] = {}
     # for each affinity the nests with a task that has it
     affinities: defaultdict[Any, dict[int, None]] = defaultdict(dict)
+    read_inside = {v for task in tasks if len(task.loops) > depth + 1 for v in task.reads}
     for task in tasks:
-        position = _find_nest(task, nests, positions, producers, affinities, depth)
+        position = _find_nest(task, nests, positions, producers, affinities, depth, read_inside)
         if position == len(nests):
             nests.append(Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
         nest = nests[position]
@@ -91,15 +93,15 @@ def _size(task: Node, depth: int) -> int | None:
 
 
 def _find_nest(task: Node, nests: list[Nest], positions: dict[Node, int],
-               producers: dict[Var, Node], affinities: Mapping[Any, Iterable[int]], depth: int
-               ) -> int:
+               producers: dict[Var, Node], affinities: Mapping[Any, Iterable[int]], depth: int,
+               read_inside: set[Var]) -> int:
     """The position of the first nest that a task can be fused with to advantage; else the end."""
     earliest = 0
     for v, patterns in task.reads.items():
         if v in producers:
             position = positions[producers[v]]
             nest = nests[position]
-            fusible = _can_fuse(task, nest, depth) and all(
+            fusible = _can_fuse(task, nest, depth, read_inside) and all(
                 _aligned(patterns, producers[v], v, axis)
                 for axis in range(depth, depth + max(len(nest.column_axes), 1)))
             earliest = max(earliest, position if fusible else position + 1)
@@ -107,12 +109,17 @@ def _find_nest(task: Node, nests: list[Nest], positions: dict[Node, int],
     candidates = sorted({position for each in _affinities(task, task.reads, constant, depth)
                          for position in affinities.get(each, ())})
     return next((position for position in candidates if position >= earliest
-                 and _can_fuse(task, nests[position], depth)), len(nests))
+                 and _can_fuse(task, nests[position], depth, read_inside)), len(nests))
 
 
-def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
+def _can_fuse(task: Node, nest: Nest, depth: int, read_inside: set[Var]) -> bool:
     if task.opaque or nest.kind == "opaque" or nest.size != _size(task, depth):
         return False
+    if (not nest.column_axes and len(task.loops) == depth + 1 and task.loops[depth] >= _MIN_ROWS
+            and task.cost >= _MIN_SLOW
+            and read_inside.isdisjoint(task.outvars)
+            and any(each.loops[depth + 1:] for each in nest.tasks)):
+        return False  # in a loop of its own it is computed in vectors
     axes = nest.column_axes or _columns(task, depth)
     new = (task,) if nest.column_axes else (*nest.tasks, task)
     return not axes or all(

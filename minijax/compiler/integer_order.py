@@ -1,0 +1,107 @@
+"""Maxima of floats as maxima of unsigned integers in the same order.
+
+A processor's maximum of floats neither keeps a nan nor tells the zeros apart, and what it takes to
+do so waits for the previous term; a maximum of integers is one short instruction.  Builds on
+lanes.py; llvm.py prints the result.  Chapter 24.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import Arithmetic
+from .lanes import assignments, lanes_of_sum, reductions
+from .loops import (Assign, Declare, For, Let, Read, Scalar, Statement, Variable, bodies,
+                    used, walk, with_bodies, with_origin)
+
+
+def order_as_integers(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The same statements, with the extrema of floats that loops find as those of integers."""
+    return tuple(new for each in body for new in (
+        _ordered(with_bodies(each, order_as_integers)) if bodies(each) else [each]))
+
+
+def _ordered(loop: Statement) -> list[Statement]:
+    if not isinstance(loop, For) or not lanes_of_sum(loop):
+        return [loop]
+    before, after, new = list[Statement](), list[Statement](), loop
+    for x, op in reductions(loop).items():
+        if op in ("min", "max") and x.dtype.kind == "f" and (body := _with_key(new, x, op)):
+            key, first = Variable(x.name, _unsigned(x.dtype)), Scalar(x.name, x.dtype)
+            b, last = Arithmetic(), Scalar(x.name, key.dtype)
+            start = key_of(b, first, op)
+            before += [Read(first, x), *b.scopes[0].statements, Declare(key, start)]
+            b = Arithmetic()
+            number = number_of(b, last, op, x.dtype)
+            after += [Read(last, key), *b.scopes[0].statements, Assign(x, number)]
+            new = replace(new, body=body(key))
+    return [*before, with_origin(new, loop), *after]
+
+
+def _with_key(loop: For, x: Variable, op: str) -> Any:
+    """The body of a loop as a function of the variable with the key of an extremum; None where the
+    extremum so far is used otherwise, too.
+    """
+    assign, = [each for each in assignments(loop) if each.variable is x]
+    reads = {each.target for each in walk(loop.body)
+             if isinstance(each, Read) and each.variable is x}
+    let, = [each for each in loop.body if isinstance(each, Let) and each.target is assign.value]
+    users = [each for each in walk(loop.body) if not reads.isdisjoint(used(each))]
+    terms = [arg for arg in let.args if arg not in reads]
+    if users != [let] or len(terms) != 1 or sum(
+            let.target in used(each) for each in walk(loop.body)) != 1:
+        return None
+
+    def body(key: Variable) -> tuple[Statement, ...]:
+        b, old, greatest = Arithmetic(), Scalar("", key.dtype), Scalar("", key.dtype)
+        term = key_of(b, terms[0], op)
+        new: dict[Statement, list[Statement]] = {
+            let: [*b.scopes[0].statements, Read(old, key), Let(greatest, "max", (old, term))],
+            assign: [Assign(key, greatest)]}
+        return tuple(x for each in loop.body if getattr(each, "target", None) not in reads
+                     for x in new.get(each, [each]))
+    return body
+
+
+# ── Keys ─────────────────────────────────────────────────────────────────────────────────────
+# From -inf on: the bits of a positive number grow with it, those of a negative one are reversed.
+# The nans, of either sign, come after inf.
+
+def _unsigned(dtype: np.dtype) -> np.dtype:
+    return np.dtype(f"u{dtype.itemsize}")
+
+
+def _reversed_if_negative(s: Any, bits: Any) -> Any:
+    """The same signed integer, but its other bits inverted if it is negative."""
+    size = 8 * bits.dtype.itemsize - 1
+    sign = s.shr_arithmetic(bits, s.const(size, bits.dtype))
+    return s.xor(bits, s.and_(sign, s.const((1 << size) - 1, bits.dtype)))
+
+
+def _least(dtype: np.dtype) -> int:
+    """What the order of signed integers begins with: the bits of -inf."""
+    bits = int(np.array(-np.inf, dtype).view(_unsigned(dtype)))
+    return bits ^ (1 << 8 * dtype.itemsize - 1) - 1
+
+
+def key_of(s: Any, x: Any, op: str) -> Any:
+    """An unsigned integer that grows with a number; for the minimum, with its negative.
+
+    >>> s = Arithmetic()
+    >>> [key_of(s, s.const(x, np.dtype("float32")), "max").value for x in (-np.inf, 1., np.nan)]
+    [np.uint32(0), np.uint32(3204448257), np.uint32(4282384385)]
+    """
+    x = s.neg(x) if op == "min" else x
+    unsigned, signed = _unsigned(x.dtype), np.dtype(f"i{x.dtype.itemsize}")
+    order = s.bitcast(_reversed_if_negative(s, s.bitcast(x, signed)), unsigned)
+    return s.sub(order, s.const(_least(x.dtype), unsigned))
+
+
+def number_of(s: Any, key: Any, op: str, dtype: np.dtype) -> Any:
+    """The number of a key."""
+    order = s.add(key, s.const(_least(dtype), key.dtype))
+    signed = s.bitcast(order, np.dtype(f"i{dtype.itemsize}"))
+    x = s.bitcast(_reversed_if_negative(s, signed), dtype)
+    return s.neg(x) if op == "min" else x
