@@ -12,7 +12,7 @@ from .vectorization import have_own_elements, is_straight
 
 # The bytes of the partial sums of so many terms or more: if the terms are cheap, and if they call
 # elementary functions, which take long. Short sums are added up one term after the other.
-BYTES = {128: (128, 256), 64: (128, 128), 16: (64, 64)}
+BYTES = {128: (128, 256), 64: (128, 128), 16: (64, 64), 4: (0, 64)}
 REGISTER = 64  # bytes of the widest vector register
 REDUCING = {"add", "mul", "min", "max", "and", "or", "xor"}
 ORDERLESS = {"min", "max", "and", "or"}  # one register is enough: they do not wait for each other
@@ -42,7 +42,7 @@ def lanes_of_sum(loop: For) -> int:
                    if loop.trip_count >= least), 0)
     lanes = nbytes // max(x.dtype.itemsize for x in ops)
     if functions and nbytes:  # which are called for whole registers
-        lanes = max(lanes, REGISTER // max(functions))
+        return max(lanes, REGISTER // max(functions))
     return min(lanes, 1 << loop.trip_count.bit_length() - 1) if lanes else 0
 
 
