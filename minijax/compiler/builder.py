@@ -21,6 +21,7 @@ from .loops import (INT64, Address, Assign, Atomic, Buffer, Call, Check, Constan
 # Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
 BLOCK = 1024
+SHORT_ROW = 24  # terms: outer_loop_vectorization.py puts such rows in lanes
 CHAIN = 16
 ROWS = 8     # rows of terms that are combined before the row of results is loaded and stored
 # Operations of one instruction, for which short rows are combined so; a maximum takes six.
@@ -297,11 +298,13 @@ class Builder(Arithmetic):
             return self._reduce_on_gpu(ops, n, terms_at, inner_terms, width)
         adds = "add" in ops
         max_size = ROWS * CHAIN if width > 1 else max(block // max(inner_terms, 1), 1)
-        if inner_terms != 1 and adds:  # short inner loops are unrolled, iterations interleaved
-            max_size = min(max_size, CHAIN if inner_terms >= CHAIN else 4 * CHAIN)
+        if adds and inner_terms > SHORT_ROW:
+            max_size = min(max_size, CHAIN)
         if n <= max_size:
             return self._reduce_serially(ops, self.index(0), n, terms_at, width)
         size = block_size(n, max_size)
+        if 1 < inner_terms <= SHORT_ROW:  # whole vectors of short rows
+            size = max(size // LANES, 1) * LANES
         shape = (-(-n // size), width)[:1 + (width > 1)]
         partials: list[Buffer] = []
 

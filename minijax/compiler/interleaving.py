@@ -13,7 +13,7 @@ from .loops import (BOOL, INT64, Constant, For, Let, Load, Operand, Store, acces
                     cached_on_node, walk)
 from .steps import Steps, strides
 
-MOST = 8  # accesses of a group
+MOST = 24  # accesses of a group
 Group = tuple[Load | Store, ...]  # in the order of their elements
 Place = tuple[tuple[Any, ...], int]  # the numbers of an index, and its constant in elements
 
@@ -36,7 +36,7 @@ def groups_in(loop: For) -> Mapping[Load | Store, Group]:
             names, offsets = [*zip(*map(bases.__getitem__, each.index), strict=True)] or ((), ())
             places[each] = names, sum(x * y for x, y in zip(
                 offsets, strides(buffer, len(names)), strict=True))
-            if step in (2, 4, MOST) and buffer.dtype != BOOL and buffer not in in_branches:
+            if 1 < (step or 0) <= MOST and buffer.dtype != BOOL and buffer not in in_branches:
                 sets[type(each), buffer, step, names].setdefault(places[each][1], each)
     groups = [tuple(members[first + k] for k in range(step))
               for (_, _, step, _), members in sets.items()
@@ -58,6 +58,16 @@ class Bases(dict[Operand, tuple[Any, int]]):
             if base is None or other is None:
                 return base or other, offset + more
         return let.target, 0
+
+
+def prime_factors(n: int) -> list[int]:
+    """The factors of the number of accesses in a group: it is sorted by one after the other.
+
+    >>> prime_factors(12)
+    [2, 2, 3]
+    """
+    p = next((p for p in range(2, n) if n % p == 0), n)
+    return [p, *prime_factors(n // p)] if n > 1 else []
 
 
 def firsts(members: Mapping[int, Any], step: int) -> list[int]:

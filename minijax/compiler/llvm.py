@@ -19,6 +19,7 @@ from .loop_unrolling import unroll_loops
 from .loop_unswitching import unswitch_loops
 from .loops import (INT64, For, Kernel, Scalar, Statement, accesses, cached_on_node, walk)
 from .memory import WORD
+from .outer_loop_vectorization import put_rows_in_lanes
 from .outlining import Outlined, outlined_loops
 from .routines import block
 from .vector_text import VectorText
@@ -41,7 +42,7 @@ def assembly(kernel: Kernel) -> str:
 @cached_on_node
 def transformed(kernel: Kernel) -> Kernel:
     """The kernel with its loops transformed for a processor."""
-    body = unswitch_loops(delinearize(split_loops(kernel.body)))
+    body = put_rows_in_lanes(unswitch_loops(delinearize(split_loops(kernel.body))))
     return replace(kernel, body=unroll_loops(order_as_integers(body)))
 
 

@@ -14,14 +14,13 @@ from typing import Any
 
 from minijax.core.jaxpr import Var
 
-from .builder import CHEAP, LANES, ROWS
-from .fusion import Node
+from .builder import CHEAP, LANES, ROWS, SHORT_ROW
+from .fusion import SLOW, Node
 from .probe import FLAT, Pattern, Term, identity, squeezed, traversal_of
 
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
 _MIN_ROWS, _MIN_COST = 9, 100
-_MIN_SLOW = 16.  # the cost of an elementary function
 # A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
 _MIN_ELEMENTS, _MIN_LINES = 4096, 16
 
@@ -116,14 +115,24 @@ def _can_fuse(task: Node, nest: Nest, depth: int, read_inside: set[Var]) -> bool
     if task.opaque or nest.kind == "opaque" or nest.size != _size(task, depth):
         return False
     if (not nest.column_axes and len(task.loops) == depth + 1 and task.loops[depth] >= _MIN_ROWS
-            and task.cost >= _MIN_SLOW
+            and task.cost >= SLOW
             and read_inside.isdisjoint(task.outvars)
             and any(each.loops[depth + 1:] for each in nest.tasks)):
         return False  # in a loop of its own it is computed in vectors
+    both = task, *nest.tasks
+    if any(each.reduces for each in both) and any(_needs_flat_loop(each, depth) for each in both):
+        return False
     axes = nest.column_axes or _columns(task, depth)
     new = (task,) if nest.column_axes else (*nest.tasks, task)
     return not axes or all(
         axes == (_columns(each, depth) if each.reduces else each.loops[depth:]) for each in new)
+
+
+def _needs_flat_loop(task: Node, depth: int) -> bool:
+    """Whether elementary functions of its short rows would fill no vectors."""
+    inner = task.loops[depth + 1:]
+    return (task.uses_index and task.cost >= SLOW and not task.reduces and bool(inner)
+            and math.prod(inner) <= SHORT_ROW)
 
 
 def _columns(task: Node, depth: int) -> tuple[int, ...]:

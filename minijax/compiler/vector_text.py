@@ -13,7 +13,7 @@ from .arithmetic import Arithmetic
 from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
                     Operand, Read, Scalar, Store, Variable)
 from .function_text import FunctionText, llvm_type, mangled
-from .interleaving import Group
+from .interleaving import Group, prime_factors
 from .steps import Steps
 from .vectors import Function
 
@@ -220,10 +220,9 @@ class VectorText(FunctionText):
             return  # printed with another one
         t, place = llvm_type(load.target.dtype), self.first_of(group, load)
         parts = [[self.vector_at(place, k, load) for k in range(len(group))]]
-        while len(parts) < len(group):  # the even elements of each, then the odd ones
-            parts = [[self.shuffled(t, self.lanes, pair, range(first, 2 * self.lanes, 2))
-                      for pair in zip(part[::2], part[1::2], strict=True)]
-                     for first in (0, 1) for part in parts]
+        for p in prime_factors(len(group)):  # every p-th element from the first on, from the second
+            parts = [[self.picked(t, part[k:k + p], range(first, p * self.lanes, p))
+                      for k in range(0, len(part), p)] for first in range(p) for part in parts]
         for each, [part] in zip(group, parts, strict=True):
             self.vectors[each.target], self.steps[each.target] = part, None  # type: ignore[union-attr]
 
@@ -234,12 +233,12 @@ class VectorText(FunctionText):
             return
         t, n = llvm_type(store.buffer.dtype), self.lanes
         parts = [[self.value(each.value)] for each in group]  # type: ignore[union-attr]
-        order = [k // 2 + n * (k % 2) for k in range(2 * n)]  # of two vectors in turns
-        while len(parts) > 1:
-            half = len(parts) // 2
-            parts = [[self.shuffled(t, n, pair, lanes) for pair in zip(evens, odds, strict=True)
-                      for lanes in (order[:n], order[n:])]
-                     for evens, odds in zip(parts[:half], parts[half:], strict=True)]
+        for p in reversed(prime_factors(len(group))):  # of p vectors in turns
+            order = [k % p * n + k // p for k in range(p * n)]
+            rest = len(parts) // p
+            parts = [[self.picked(t, vectors, order[first:first + n])
+                      for vectors in zip(*parts[k::rest], strict=True)
+                      for first in range(0, p * n, n)] for k in range(rest)]
         place = self.first_of(group, store)
         for k, part in enumerate(parts[0]):
             self.vector_at(place, k, store, f"{self.in_lanes(t)} {part}")
@@ -253,6 +252,16 @@ class VectorText(FunctionText):
             return self.computed("%wide", f"load {self.in_lanes(t)}, {at}")
         self.emit(f"store {value}, {at}")
         return ""
+
+    def picked(self, t: str, vectors: Sequence[str], elements: Iterable[int]) -> str:
+        """The name of a vector of elements of two or more vectors, which are counted through."""
+        places = [divmod(e, self.lanes) for e in elements]
+        name, *rest = vectors
+        for k, vector in enumerate(rest, 1):
+            name = self.shuffled(t, self.lanes, (name, vector), [
+                self.lanes + place if source == k else place if k == 1 else lane
+                for lane, (source, place) in enumerate(places)])
+        return name
 
     def shuffled(self, t: str, count: int, vectors: Sequence[str], order: Iterable[int]) -> str:
         """The name of a vector of elements of one or two others."""

@@ -7,15 +7,15 @@ In XLA: LLVM's loop vectoriser.
 import math
 from collections.abc import Iterable, Mapping
 
-from .interleaving import groups_in
+from .interleaving import groups_in, prime_factors
 from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Read, Statement, Store,
                     Variable, accesses, cached_on_node, walk)
 from .probe import cost_of
 from .steps import Steps
 
-# Operations of a loop, with which it pays to do another access lane by lane, and to sort one that
-# is interleaved with three or more: LLVM takes long to compile these.
-PER_GATHER, PER_SORTED = 8, 4
+# Operations of a loop, with which it pays to do another access lane by lane, and to shuffle once
+# more to sort interleaved ones.
+PER_GATHER, PER_SHUFFLE = 8, .5
 STRAIGHT = Let | Load | Store | Declare | Read | Assign
 
 
@@ -55,8 +55,8 @@ def pays(loop: For) -> bool:
         return False
     groups = groups_in(loop)
     alone = gathers(loop.body, Steps({loop.index: 1})) - len(groups)
-    in_fours = sum(len(group) > 2 for group in groups.values())
-    return cost_of(loop.body) >= PER_GATHER * max(alone - 1, 0) + PER_SORTED * in_fours
+    sorting = sum(p - 1 for group in groups.values() for p in prime_factors(len(group)))
+    return cost_of(loop.body) >= PER_GATHER * max(alone - 1, 0) + PER_SHUFFLE * sorting
 
 
 def is_straight(body: Iterable[Statement]) -> bool:

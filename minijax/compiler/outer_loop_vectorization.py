@@ -1,0 +1,131 @@
+"""Outer-loop vectorisation: of a loop over many short rows, the lanes of a vector are rows.
+
+The loops along a row are unrolled, and what an iteration stores and loads again stays in registers;
+the elements of rows side by side are interleaved accesses.  Builds on index_set_splitting.py and
+vectorization.py; llvm.py prints the result.  Chapter 24.  In LLVM: `vplan` of outer loops.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import Arithmetic
+from .builder import SHORT_ROW
+from .cpu import vector_registers
+from .index_set_splitting import specialized
+from .lanes import ORDERLESS, lanes_of_sum, reductions
+from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Scalar,
+                    Statement, Store, accesses, bodies, private_temps, substituted, walk,
+                    with_bodies, with_origin)
+from .vectorization import is_straight, lanes_in, pays
+
+MIN_ROWS = 64
+FILLING = 12  # elements: longer rows fill vectors, and one extremum of them is found faster so
+MAX_COPIED = 600  # statements of all copies
+
+
+def put_rows_in_lanes(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The same statements, with loops over short rows as straight loops."""
+    body = tuple(body)
+    uses = Counter(accesses(walk(body)))
+    register = vector_registers()[1]
+
+    def changed(body: Iterable[Statement]) -> tuple[Statement, ...]:
+        return tuple((isinstance(each, For) and _straight(each, uses, register)
+                      or with_bodies(each, changed)) if bodies(each) else each for each in body)
+    return changed(body)
+
+
+def _straight(loop: For, uses: Mapping[Buffer, int], register: int) -> For | None:
+    """A loop over short rows without loops inside, if it is printed in vectors then."""
+    inside = [each for each in walk(loop.body) if isinstance(each, For)]
+    if (loop.vectorize not in ("parallel", "apart", "reduce") or (loop.trip_count or 0) < MIN_ROWS
+            or not inside or not all(0 < (each.trip_count or 0) <= SHORT_ROW
+                                     for each in inside)):
+        return None
+    if len(inside) == 1 and (inside[0].trip_count or 0) > FILLING and ORDERLESS.issuperset(
+            reductions(inside[0]).values()) and lanes_of_sum(inside[0]):
+        return None
+    unrolled = _unrolled(loop.body, {}, Arithmetic())
+    if len(unrolled) > MAX_COPIED or not is_straight(unrolled):
+        return None
+    private = private_temps(loop, uses)
+    body = _in_registers(unrolled, private)
+    if body is None or any(x.role == "temp" and x in private for x in accesses(walk(body))):
+        return None
+    reduces = loop.vectorize == "reduce"
+    straight = with_origin(replace(
+        loop, body=body, vectorize="reduce" if reduces else "parallel"), loop)
+    is_vectorized = pays(straight) and lanes_of_sum(straight) if reduces else lanes_in(
+        straight, register)
+    return straight if is_vectorized else None
+
+
+def _unrolled(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
+              ) -> tuple[Statement, ...]:
+    """Statements with copies of the bodies of loops in place of these."""
+    result: list[Statement] = []
+    for each in body:
+        if not isinstance(each, For):
+            result += specialized((each,), names, b)
+            continue
+        first = int(each.start.value)  # type: ignore[union-attr]
+        for k in range(first, first + (each.trip_count or 0)):
+            inner = names | {each.index: Constant(np.int64(k), INT64)}
+            result += _unrolled(each.body, inner, b)
+        if len(result) > MAX_COPIED:
+            break
+    return tuple(result)
+
+
+def _in_registers(body: Iterable[Statement], private: Collection[Buffer]
+                  ) -> tuple[Statement, ...] | None:
+    """Straight code in which nothing is computed or loaded twice, and private temps are scalars.
+    None if their elements are not known.
+    """
+    names: dict[Any, Any] = {}
+    known: dict[Any, Any] = {}  # operations and elements of memory
+    elements: dict[Any, Any] = {}  # of private temps, and values of variables
+    branches = [each for each in body if isinstance(each, If)]
+    own = {each.variable for each in body if isinstance(each, Declare)}.difference(
+        each.variable for each in walk(branches) if isinstance(each, Assign | Read))
+    stored = {each.buffer for each in walk(body) if isinstance(each, Store)}
+    result: list[Statement] = []
+    for each in body:
+        each = substituted(each, names)
+        match each:
+            case Let(target, op, args):
+                key: Any = op, target.dtype, *map(_name, args)
+            case Load(target, buffer, index) | Store(buffer, index, target):
+                key = buffer, *map(_name, index)
+            case _:
+                key = object()
+        if isinstance(each, Declare | Assign) and each.variable in own:
+            elements[each.variable] = each.value
+        elif isinstance(each, Read) and each.variable in own:
+            names[each.target] = elements[each.variable]
+        elif isinstance(each, Load | Store) and each.buffer in private:
+            if isinstance(each, Store):
+                elements[key] = target
+            elif key in elements:
+                names[target] = elements[key]
+            else:
+                return None
+        elif isinstance(each, Let) or isinstance(each, Load) and each.buffer not in stored:
+            if key in known:
+                names[target] = known[key]
+            else:
+                known[key] = target
+                result.append(each)
+        elif isinstance(each, If) and any(x in private for x in accesses(walk((each,)))):
+            return None
+        else:
+            result.append(each)
+    return tuple(result)
+
+
+def _name(x: Any) -> Any:
+    return (x.dtype, x.value.tobytes()) if isinstance(x, Constant) else x
