@@ -17,9 +17,9 @@ from .builder import SHORT_ROW
 from .cpu import vector_registers
 from .index_set_splitting import specialized
 from .lanes import ORDERLESS, lanes_of_sum, reductions
-from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Scalar,
-                    Statement, Store, accesses, bodies, private_temps, substituted, walk,
-                    with_bodies, with_origin)
+from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
+                    Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
+                    with_origin)
 from .vectorization import is_straight, lanes_in, pays
 
 MIN_ROWS = 64

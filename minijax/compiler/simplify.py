@@ -1,8 +1,7 @@
 """Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code, pairs of
 reals for complex numbers, words for keys.
 
-Builds on algebraic_simplification.py, pairs.py, scan_hoisting.py, transpose_folding.py and
-sparse_accumulation.py.
+Builds on algebraic_simplification.py and what it imports below.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
@@ -117,7 +116,7 @@ class Simplifier:
         folded = _fold(eqn)
         if folded is not None:
             return folded
-        rewritten = by_law(eqn, self.producers, partial(self._emit, eqn))
+        rewritten = self.by_law(eqn)
         if rewritten is not None:
             return [rewritten]
         key = object() if eqn.effects else _equation_key(eqn)
@@ -127,6 +126,10 @@ class Simplifier:
             self.eqns.append(eqn)
         return self.eqns_by_key[key]
 
+
+    def by_law(self, eqn: JaxprEqn) -> Atom | None:
+        """The result of an equation by a law of real numbers; None if none applies."""
+        return by_law(eqn, self.producers, partial(self._emit, eqn))
 
     def _emit(self, eqn: JaxprEqn, primitive: core.Primitive, operands: Sequence[Atom]) -> Atom:
         """The result of an elementwise operation in place of an equation."""

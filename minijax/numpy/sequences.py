@@ -305,8 +305,8 @@ def blackman(M: int) -> Array:
 def hamming(M: int) -> Array:
     """Hamming's window: its weights at M places.
 
-    >>> hamming(5).round(2)
-    Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
+    >>> np.asarray(hamming(5)).round(2)
+    array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
     """
     return _window("hamming", M, lambda x: 0.54 - 0.46 * lax.cos(x))
 

@@ -330,8 +330,8 @@ conj = conjugate
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of a complex number, in radians (or degrees).
 
-    >>> round(angle(1j), 2)
-    Array(1.57, dtype=float32, weak_type=True)
+    >>> angle(-1.0)
+    Array(3.1415927, dtype=float32)
     """
     x, y = real(z), imag(z)
     if dtypes.kind(z.dtype) in "biu" or z.ndim == 0 and z.dtype.kind != "c":

@@ -151,8 +151,8 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
 def bessel_jn(z: Array, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of the orders 0 to v.
 
-    >>> bessel_jn(jnp.array(1.), v=2).round(4)
-    Array([0.7652, 0.4401, 0.1149], dtype=float32)
+    >>> bessel_jn(jnp.array(0.), v=2)
+    Array([1., 0., 0.], dtype=float32)
 
     Args:
       z: real numbers, of shape (…).

@@ -34,7 +34,7 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
     """A local minimum of a function of a vector.
 
     >>> result = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(2), method="BFGS")
-    >>> result.x.round(3), bool(result.success)
+    >>> result.x.round(), bool(result.success)
     (Array([3., 3.], dtype=float32), True)
 
     Args:

@@ -27,7 +27,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full",
                 axes: Sequence[int] | None = None) -> Array:
     """The convolution by Fourier transforms, which is quick for two large arrays.
 
-    >>> fftconvolve(jnp.array([1., 2.]), jnp.array([1., 1.])).round(3)
+    >>> fftconvolve(jnp.array([1., 2.]), jnp.array([1., 1.])).round()
     Array([1., 3., 2.], dtype=float32)
 
     Args:

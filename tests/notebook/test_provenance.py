@@ -82,7 +82,7 @@ def test_a_line_of_the_loops_comes_from_the_equations_whose_values_it_makes() ->
     lines = {piece.text.strip(): piece for piece in of.stages(["source"])["source"]}
     assert lines["e += d2"].equations == numbers["reduce_sum"]
     assert lines["d2 = exp(a[i] - b)"].equations == numbers["sub"] | numbers["exp"]
-    assert lines["f[i] = d[i] / e"].equations == numbers["div"]
+    assert lines["g[i] = d[i] * f"].equations == numbers["div"]
     assert lines["b = maximum(b, a[i])"].statements.isdisjoint(lines["e += d2"].statements)
 
 

@@ -35,7 +35,7 @@ def test_steps_are_those_of_jax(function, start):
         np.testing.assert_allclose(ours, theirs, 2e-2 if name == "hess_inv" else 1e-5, 1e-4)
 
 
-@pytest.mark.parametrize("start", [[-1.2, 1.], [8., -1., 3.], [0.] * 8])
+@pytest.mark.parametrize("start", [[-1.2, 1.], [8., -1., 3.], [0.] * 7])
 def test_a_narrow_valley_is_gone_through_to_its_end(start):
     found = minimize(rosenbrock, jnp.array(start), method="bfgs")
     assert (bool(found.success), int(found.status)) == (True, 0)

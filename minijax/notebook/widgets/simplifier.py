@@ -21,7 +21,7 @@ class Decision(NamedTuple):
     Args:
       line: its text.
       depth: how many calls it is inside of.
-      outcome: "inlined", "evaluated", "shared" or "kept".
+      outcome: "inlined", "evaluated", "rewritten", "shared" or "kept".
       results: the atoms that stand for its outputs.
       kept: how many equations are kept by now.
     """
@@ -39,6 +39,7 @@ class Recorder(Simplifier):
     def __init__(self, names: Names) -> None:
         super().__init__()
         self.names, self.decisions, self.depth = names, list[Decision](), 0
+        self.law_applies = False
 
     def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
         place, kept = len(self.decisions), len(self.eqns)
@@ -52,15 +53,22 @@ class Recorder(Simplifier):
         line = text(eqn, self.names)
         self.decisions.append(Decision(line, self.depth, "inlined", (), kept))
         self.depth += 1
+        self.law_applies = False
         results = super().results(eqn)
         self.depth -= 1
         if len(self.decisions) == place + 1:  # nothing is inside
-            outcome = "kept" if len(self.eqns) > kept else (
+            is_new = len(self.eqns) > kept
+            outcome = "rewritten" if self.law_applies else "kept" if is_new else (
                 "evaluated" if all(isinstance(x, Literal) for x in results) else "shared")
-            if outcome == "kept":
+            if is_new:
                 self._rename(results, eqn.outvars)
             self.decisions[place] = Decision(line, self.depth, outcome, results, len(self.eqns))
         return results
+
+    def by_law(self, eqn: JaxprEqn) -> Atom | None:
+        result = super().by_law(eqn)
+        self.law_applies |= result is not None
+        return result
 
     def _rename(self, variables: Sequence[Atom], others: Sequence[Atom]) -> None:
         for v, other in zip(variables, others, strict=False):
@@ -108,7 +116,7 @@ def simplifying(fun: Callable, *args: Any) -> Film:
                             not {*lit}.isdisjoint(eqn.outvars))
                         for k, (eqn, line) in enumerate(right)]
 
-    frames = [Frame(said(d, names), drawn(k, kept[:d.kept], d.results))
+    frames = [Frame(said(d, names, kept[:d.kept]), drawn(k, kept[:d.kept], d.results))
               for k, d in enumerate(decisions)]
     if gone:
         which = ", ".join(f"`{line}`" for line in gone)
@@ -128,12 +136,14 @@ def text(eqn: JaxprEqn, names: Names) -> str:
     return f"{results} = {eqn.params.get('name', eqn.primitive.name)} {operands}"
 
 
-def said(d: Decision, names: Names) -> str:
+def said(d: Decision, names: Names, kept: Sequence[tuple[JaxprEqn, str]]) -> str:
+    new = [f"`{line}`" for eqn, line in kept if not {*d.results}.isdisjoint(eqn.outvars)]
     there = ", ".join(f"`{names.of(x).partition(':')[0]}`" for x in d.results)
     return {
         "inlined": f"`{d.line}` calls a program, whose equations take its place.",
         "evaluated": f"`{d.line}` has only known arguments. It is computed now: "
                      f"{there.replace('`', '')}.",
+        "rewritten": f"By a law of real numbers `{d.line}` is {(new or [there])[0]}.",
         "shared": f"`{d.line}` computes what {there} is already: {there} takes its place.",
         "kept": f"`{d.line}` is new, so it is kept."}[d.outcome]
 

@@ -186,7 +186,7 @@ class Slerp(NamedTuple):
     """Rotations at times between given ones: from one to the next at a constant speed.
 
     >>> turns = Rotation.from_euler("z", jnp.array([[0.], [90.]]), degrees=True)
-    >>> Slerp.init([0, 1], turns)(0.5).as_rotvec(degrees=True).round(3)
+    >>> Slerp.init([0, 1], turns)(0.5).as_rotvec(degrees=True).round()
     Array([ 0.,  0., 45.], dtype=float32)
     """
 
