@@ -21,6 +21,7 @@ from minijax.primitives.rounding import abs_p
 # Here k and l are constants. No divisor is smaller than its dividend: see below.
 LAWS = """
 a / k = a * (1 / k)
+a + 0 = a
 
 (a * k) * l = a * (k * l)
 (a + k) + l = a + (k + l)

@@ -15,14 +15,12 @@ from minijax.core import Cannot
 from minijax.core.jaxpr import JaxprEqn, Literal, Var
 from minijax.util.lazily import cached_property
 
-from .builder import SHORT_ROW
 from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element, squeezed
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
 _MAX_DEPTH = 50  # rules call one another: a longer chain is cut by a stored value
 _LAZY_READS = 1.5  # how often a loop rule may read an element of an operand that is not stored
-SLOW = 16.  # the cost of an elementary function
 _MAX_ACCESSES = 16  # a value with so many different accesses is stored
 
 
@@ -200,10 +198,6 @@ def _worth_storing(node: Node, accesses: Uses) -> bool:
     If all consumers end up in its loop, the value is computed there and gets no memory.
     """
     if len(accesses) > _MAX_ACCESSES:
-        return True
-    if node.uses_index and node.cost >= SLOW and any(
-            task.reduces and math.prod(task.loops[task.rank:]) <= SHORT_ROW
-            for task, _ in accesses):  # in short rows it would fill no vectors
         return True
     evaluations = sum(_evaluations(task.loops, pattern, count, node.probe.has_loops)
                       for (task, pattern), count in accesses.items())

@@ -15,12 +15,13 @@ from typing import Any
 from minijax.core.jaxpr import Var
 
 from .builder import CHEAP, LANES, ROWS, SHORT_ROW
-from .fusion import SLOW, Node
+from .fusion import Node
 from .probe import FLAT, Pattern, Term, identity, squeezed, traversal_of
 
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
 _MIN_ROWS, _MIN_COST = 9, 100
+SLOW = 16.  # the cost of an elementary function
 # A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
 _MIN_ELEMENTS, _MIN_LINES = 4096, 16
 
