@@ -21,6 +21,9 @@ _STORE_COST = 3.0
 _LOAD_COST = 1.0
 _MAX_DEPTH = 50  # rules call one another: a longer chain is cut by a stored value
 _LAZY_READS = 1.5  # how often a loop rule may read an element of an operand that is not stored
+SLOW = 16.  # the cost of an elementary function
+MIN_ROWS = 64
+MIDDLING = range(9, 129)  # elements of a row
 _MAX_ACCESSES = 16  # a value with so many different accesses is stored
 
 
@@ -197,7 +200,7 @@ def _worth_storing(node: Node, accesses: Uses) -> bool:
 
     If all consumers end up in its loop, the value is computed there and gets no memory.
     """
-    if len(accesses) > _MAX_ACCESSES:
+    if len(accesses) > _MAX_ACCESSES or _fills_vectors_alone(node, accesses):
         return True
     evaluations = sum(_evaluations(task.loops, pattern, count, node.probe.has_loops)
                       for (task, pattern), count in accesses.items())
@@ -206,6 +209,18 @@ def _worth_storing(node: Node, accesses: Uses) -> bool:
         return evaluations > size
     savings = (evaluations - size) * node.cost
     return savings > size * _STORE_COST + evaluations * _LOAD_COST
+
+
+def _fills_vectors_alone(node: Node, accesses: Uses) -> bool:
+    """Whether elementary functions of one number for each row are computed in a loop of their own:
+    these are too long to put rows in lanes, and so short that it is cheap to read them again.
+    """
+    for task, pattern in accesses if node.cost >= SLOW else ():
+        depth = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)
+        if (depth and task.loops[depth - 1] >= MIN_ROWS
+                and math.prod(task.loops[depth:]) in MIDDLING):
+            return True
+    return False
 
 
 def _evaluations(shape: tuple[int, ...], pattern: Pattern, count: float, has_loops: bool) -> float:

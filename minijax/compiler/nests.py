@@ -15,13 +15,12 @@ from typing import Any
 from minijax.core.jaxpr import Var
 
 from .builder import CHEAP, LANES, ROWS, SHORT_ROW
-from .fusion import Node
+from .fusion import MIDDLING, MIN_ROWS, SLOW, Node
 from .probe import FLAT, Pattern, Term, identity, squeezed, traversal_of
 
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
 _MIN_ROWS, _MIN_COST = 9, 100
-SLOW = 16.  # the cost of an elementary function
 # A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
 _MIN_ELEMENTS, _MIN_LINES = 4096, 16
 
@@ -115,10 +114,11 @@ def _find_nest(task: Node, nests: list[Nest], positions: dict[Node, int],
 def _can_fuse(task: Node, nest: Nest, depth: int, read_inside: set[Var]) -> bool:
     if task.opaque or nest.kind == "opaque" or nest.size != _size(task, depth):
         return False
-    if (not nest.column_axes and len(task.loops) == depth + 1 and task.loops[depth] >= _MIN_ROWS
-            and task.cost >= SLOW
-            and read_inside.isdisjoint(task.outvars)
-            and any(each.loops[depth + 1:] for each in nest.tasks)):
+    inner = max((math.prod(each.loops[depth + 1:]) for each in nest.tasks
+                 if each.loops[depth + 1:]), default=0)
+    if (inner and not nest.column_axes and len(task.loops) == depth + 1 and task.cost >= SLOW
+            and task.loops[depth] >= MIN_ROWS
+            and (inner in MIDDLING or read_inside.isdisjoint(task.outvars))):
         return False  # in a loop of its own it is computed in vectors
     both = task, *nest.tasks
     if any(each.reduces for each in both) and any(_needs_flat_loop(each, depth) for each in both):

@@ -15,16 +15,18 @@ import numpy as np
 from .arithmetic import Arithmetic
 from .builder import SHORT_ROW
 from .cpu import vector_registers
+from .elementary import FORMULAS
 from .index_set_splitting import specialized
 from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
                     Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
                     with_origin)
-from .vectorization import is_straight, lanes_in, pays
+from .vectorization import is_straight, lanes_in, pays, shuffles
 
 MIN_ROWS = 64
 FILLING = 12  # elements: longer rows fill vectors, and one extremum of them is found faster so
-MAX_COPIED = 600  # statements of all copies
+MAX_CODE = 300  # statements of all copies: LLVM takes long to compile more
+OF_FUNCTION = 15  # how many an elementary function counts for
 
 
 def put_rows_in_lanes(body: Iterable[Statement]) -> tuple[Statement, ...]:
@@ -50,7 +52,7 @@ def _straight(loop: For, uses: Mapping[Buffer, int], register: int) -> For | Non
             reductions(inside[0]).values()) and lanes_of_sum(inside[0]):
         return None
     unrolled = _unrolled(loop.body, {}, Arithmetic())
-    if len(unrolled) > MAX_COPIED or not is_straight(unrolled):
+    if code_of(unrolled) > MAX_CODE or not is_straight(unrolled):
         return None
     private = private_temps(loop, uses)
     body = _in_registers(unrolled, private)
@@ -61,7 +63,13 @@ def _straight(loop: For, uses: Mapping[Buffer, int], register: int) -> For | Non
         loop, body=body, vectorize="reduce" if reduces else "parallel"), loop)
     is_vectorized = pays(straight) and lanes_of_sum(straight) if reduces else lanes_in(
         straight, register)
-    return straight if is_vectorized else None
+    return straight if is_vectorized and code_of(body) + shuffles(straight) <= MAX_CODE else None
+
+
+def code_of(body: Iterable[Statement]) -> int:
+    """How much code LLVM gets."""
+    return sum(OF_FUNCTION if isinstance(each, Let) and each.op in FORMULAS else 1
+               for each in walk(body))
 
 
 def _unrolled(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
@@ -76,7 +84,7 @@ def _unrolled(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
         for k in range(first, first + (each.trip_count or 0)):
             inner = names | {each.index: Constant(np.int64(k), INT64)}
             result += _unrolled(each.body, inner, b)
-        if len(result) > MAX_COPIED:
+        if len(result) > MAX_CODE:
             break
     return tuple(result)
 

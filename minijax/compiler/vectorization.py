@@ -55,8 +55,12 @@ def pays(loop: For) -> bool:
         return False
     groups = groups_in(loop)
     alone = gathers(loop.body, Steps({loop.index: 1})) - len(groups)
-    sorting = sum(p - 1 for group in groups.values() for p in prime_factors(len(group)))
-    return cost_of(loop.body) >= PER_GATHER * max(alone - 1, 0) + PER_SHUFFLE * sorting
+    return cost_of(loop.body) >= PER_GATHER * max(alone - 1, 0) + PER_SHUFFLE * shuffles(loop)
+
+
+def shuffles(loop: For) -> int:
+    """How many times vectors are shuffled to sort interleaved accesses."""
+    return sum(p - 1 for group in groups_in(loop).values() for p in prime_factors(len(group)))
 
 
 def is_straight(body: Iterable[Statement]) -> bool:

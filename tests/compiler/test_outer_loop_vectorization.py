@@ -1,0 +1,83 @@
+"""Outer-loop vectorisation: the lanes are short rows, and rows are straight code."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from minijax import jit, lax, nn, numpy as jnp
+from minijax.compiler.loops import For, walk
+from minijax.compiler.outer_loop_vectorization import put_rows_in_lanes
+from tests.running_text import run_text
+
+ROWS = 100  # which fill no vectors
+LABELS = np.arange(ROWS) % 3
+
+
+def rows_of(n):
+    return np.random.default_rng(n).normal(size=(ROWS, n)).astype(np.float32)
+
+
+FUNCTIONS = {
+    "max": lambda x: x.max(1), "argmax": lambda x: x.argmax(1), "any": lambda x: (x > 1).any(1),
+    "prod": lambda x: x.prod(1), "reversed": lambda x: x[:, ::-1] * 2 + 1,
+    "softmax": nn.softmax, "norm": lambda x: x / jnp.linalg.norm(x, axis=1, keepdims=True),
+    "one-hot": lambda x: nn.one_hot(x.argmax(1), x.shape[1]) * x,
+    "accuracy": lambda x: (x.argmax(1) == LABELS).mean(), "cumsum": lambda x: x.cumsum(1),
+    "outer": lambda x: x[:, :, None] * x[:, None, :2], "rounded": lambda x: lax.round(x * 3),
+    "losses": lambda x: -jnp.take_along_axis(nn.log_softmax(x), LABELS[:, None], 1).mean()}
+
+
+def kernels(f, x):
+    """The kernel of a function, before and after."""
+    kernel = jit(f).lower(x)._lowered.kernel
+    return kernel, replace(kernel, body=put_rows_in_lanes(kernel.body))
+
+
+def nested(kernel):
+    return [loop for loop in walk(kernel.body) if isinstance(loop, For) and any(
+        isinstance(each, For) for each in walk(loop.body))]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["max", "argmax", "any", "softmax", "one-hot", "accuracy"])
+def test_a_loop_over_short_rows_is_straight_and_has_the_same_numbers(name, n):
+    x = rows_of(n)
+    before, after = kernels(FUNCTIONS[name], x)
+    assert nested(before) and not nested(after)
+    [found], [wanted] = run_text(after, [x]), run_text(before, [x])
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("f, x", [
+    (lambda x: x.max(1), rows_of(40)), (lambda x: x.max(1), rows_of(20)),
+    (nn.softmax, rows_of(20)), (nn.softmax, rows_of(3)[:20])])
+def test_loops_over_longer_or_few_rows_stay_as_they_are(f, x):
+    before, after = kernels(f, x)
+    assert len(nested(after)) == len(nested(before)) > 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 6, 7, 8, 9, 10, 12, 16, 20])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_of_every_length_have_the_numbers_of_the_interpreted_program(name, n, disabled_jit):
+    x, f = rows_of(n), FUNCTIONS[name]
+    with disabled_jit:
+        expected = f(jnp.asarray(x))
+    np.testing.assert_allclose(jit(f)(x), expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.fixture
+def disabled_jit():
+    import minijax
+    return minijax.disable_jit()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "float64", "uint8", "complex64"])
+@pytest.mark.parametrize("n", [3, 5])
+def test_elements_of_every_width_are_sorted_into_lanes_and_back(dtype, n):
+    import minijax
+    with minijax.enable_x64(dtype == "float64"):
+        x = (rows_of(n) * 20).astype(dtype)
+        f = jit(lambda x: jnp.stack([x[:, k] * (k + 1) for k in range(n)][::-1], 1))
+        np.testing.assert_array_equal(f(x), np.stack([
+            x[:, k] * np.array(k + 1, dtype) for k in range(n)][::-1], 1))
