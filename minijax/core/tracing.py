@@ -18,11 +18,6 @@ from minijax.core.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
                                 effects_of, make_eqn, partition_list)
 from minijax.util.source_info import DebugInfo
 
-def is_staging(trace: core.Trace) -> bool:
-    """Whether what runs under a trace becomes equations of a program."""
-    return any(type(outer) is DynamicJaxprTrace for outer in trace.ancestry())
-
-
 class DynamicJaxprTracer(Tracer):
     """A variable of the program: a value with a known type only."""
 

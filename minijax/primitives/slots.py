@@ -44,12 +44,10 @@ def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
 
     A function with an attribute `of_halves` takes float16 as it is.
     """
-    of_halves = hasattr(f, "of_halves")
-
     def impl(*arrays: np.ndarray, **params: Any) -> list:
         dtype = arrays[0].dtype
         wide = computed_in(dtype)
-        if wide is dtype or of_halves and dtype == np.float16:
+        if wide is dtype or dtype == np.float16 and hasattr(f, "of_halves"):
             return [f(*arrays, **params)]
         out = np.asarray(f(*(x.astype(computed_in(x.dtype)) for x in arrays), **params))
         return [out.astype(dtype) if out.dtype == wide else out]

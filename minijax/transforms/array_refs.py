@@ -14,7 +14,7 @@ from minijax.core import Array, ShapedArray
 from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTracer
 from minijax.primitives.convert import converted
-from minijax.core.tracing import DynamicJaxprTrace, is_staging
+from minijax.core.tracing import DynamicJaxprTrace
 from minijax.transforms.arguments import NotCarriedError
 
 
@@ -74,7 +74,6 @@ class Ref:
         self.read()
         while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
             value = self._without_level(value)
-        # values that are written in a program are not weak
         is_weak = self.inner_aval.weak_type and not is_staging(self._home)
         self._value, self._is_written = converted(value, self.inner_aval.dtype, is_weak), True
 
@@ -218,6 +217,11 @@ def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:
     if old.shape != new.shape:
         raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: "
                          f"{old.shape}. Value shape: {new.shape}. ")
+
+
+def is_staging(trace: core.Trace) -> bool:
+    """Whether a program is traced under it: values that are written there are not weak."""
+    return any(type(outer) is DynamicJaxprTrace for outer in trace.ancestry())
 
 
 def _is_whole(idx: Any) -> bool:
