@@ -21,7 +21,7 @@ from .loops import (INT64, Address, Assign, Atomic, Buffer, Call, Check, Constan
 # Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
 BLOCK = 1024
-SHORT_ROW = 24  # terms: outer_loop_vectorization.py puts such rows in lanes
+SHORT_ROW = 16  # terms: outer_loop_vectorization.py puts such rows in lanes
 CHAIN = 16
 ROWS = 8     # rows of terms that are combined before the row of results is loaded and stored
 # Operations of one instruction, for which short rows are combined so; a maximum takes six.

@@ -143,7 +143,11 @@ class FunctionText:
         """The text of an operand without its type."""
         if type(x) is Constant:
             return _literal(x)
-        return self.address(x.buffer, x.index) if isinstance(x, Address) else self.names[x]
+        if isinstance(x, Address):
+            return self.address(x.buffer, x.index)
+        if isinstance(x, Buffer) and x.role == "local" and x not in self.names:
+            self.allocate_on_stack([x])
+        return self.names[x]
 
     def typed(self, x: Operand | Variable | Buffer | Address) -> str:
         """The text of an argument with its type: operands are values, the others are addresses."""
@@ -247,7 +251,7 @@ class FunctionText:
 
     def address(self, buffer: Buffer, index: Index) -> str:
         """The address of an element."""
-        array, data = _stored_type(buffer.dtype), self.names[buffer]
+        array, data = _stored_type(buffer.dtype), self.value(buffer)
         for size in reversed(buffer.shape[1:len(index)]):
             array = f"[{size} x {array}]"
         steps = "".join(f", {self.typed(x)}" for x in index)

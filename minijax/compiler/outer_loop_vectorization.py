@@ -1,8 +1,9 @@
 """Outer-loop vectorisation: of a loop over many short rows, the lanes of a vector are rows.
 
-The loops along a row are unrolled, and what an iteration stores and loads again stays in registers;
-the elements of rows side by side are interleaved accesses.  Builds on index_set_splitting.py and
-vectorization.py; llvm.py prints the result.  Chapter 24.  In LLVM: `vplan` of outer loops.
+If that is little code, the loops along a row are unrolled, what an iteration stores and loads again
+stays in registers, and the elements of rows side by side are interleaved accesses; otherwise they
+are copied into tiles.  Builds on row_tiles.py; llvm.py prints the result.  Chapter 24.
+In LLVM: `vplan` of outer loops.
 """
 
 from collections import Counter
@@ -21,11 +22,13 @@ from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
                     Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
                     with_origin)
+from .row_tiles import in_tiles
 from .vectorization import is_straight, lanes_in, pays, shuffles
 
 MIN_ROWS = 64
 FILLING = 12  # elements: longer rows fill vectors, and one extremum of them is found faster so
-MAX_CODE = 300  # statements of all copies: LLVM takes long to compile more
+MIN_CODE = 15
+MAX_CODE = 200  # statements of all copies: LLVM takes long to compile more
 OF_FUNCTION = 15  # how many an elementary function counts for
 
 
@@ -36,25 +39,34 @@ def put_rows_in_lanes(body: Iterable[Statement]) -> tuple[Statement, ...]:
     register = vector_registers()[1]
 
     def changed(body: Iterable[Statement]) -> tuple[Statement, ...]:
-        return tuple((isinstance(each, For) and _straight(each, uses, register)
-                      or with_bodies(each, changed)) if bodies(each) else each for each in body)
+        return tuple(new for each in body for new in (
+            isinstance(each, For) and _in_lanes(each, uses, register)
+            or [with_bodies(each, changed) if bodies(each) else each]))
     return changed(body)
 
 
-def _straight(loop: For, uses: Mapping[Buffer, int], register: int) -> For | None:
-    """A loop over short rows without loops inside, if it is printed in vectors then."""
+def _in_lanes(loop: For, uses: Mapping[Buffer, int], register: int) -> list[Statement] | None:
+    """A loop over short rows with rows in lanes: in registers, if that is little code, or in tiles.
+    """
     inside = [each for each in walk(loop.body) if isinstance(each, For)]
     if (loop.vectorize not in ("parallel", "apart", "reduce") or (loop.trip_count or 0) < MIN_ROWS
-            or not inside or not all(0 < (each.trip_count or 0) <= SHORT_ROW
-                                     for each in inside)):
+            or not inside or not all(0 < (each.trip_count or 0) <= SHORT_ROW for each in inside)):
         return None
     if len(inside) == 1 and (inside[0].trip_count or 0) > FILLING and ORDERLESS.issuperset(
             reductions(inside[0]).values()) and lanes_of_sum(inside[0]):
         return None
-    unrolled = _unrolled(loop.body, {}, Arithmetic())
-    if code_of(unrolled) > MAX_CODE or not is_straight(unrolled):
-        return None
     private = private_temps(loop, uses)
+    if straight := _straight(loop, private, register):
+        return [straight]
+    lanes = register // max(x.dtype.itemsize for x in accesses(walk(loop.body)))
+    return in_tiles(loop, lanes, private) if code_of(loop.body) >= MIN_CODE else None
+
+
+def _straight(loop: For, private: Collection[Buffer], register: int) -> For | None:
+    """A loop over short rows without loops inside, if it is printed in vectors then."""
+    unrolled = _unrolled(loop.body, {}, Arithmetic())
+    if len(unrolled) > 3 * MAX_CODE or not is_straight(unrolled):
+        return None
     body = _in_registers(unrolled, private)
     if body is None or any(x.role == "temp" and x in private for x in accesses(walk(body))):
         return None
@@ -84,7 +96,7 @@ def _unrolled(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
         for k in range(first, first + (each.trip_count or 0)):
             inner = names | {each.index: Constant(np.int64(k), INT64)}
             result += _unrolled(each.body, inner, b)
-        if len(result) > MAX_CODE:
+        if len(result) > 3 * MAX_CODE:
             break
     return tuple(result)
 

@@ -101,7 +101,8 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
     # Iterations of an "apart" loop are independent only with private copies of their scratch.
     if loop.vectorize == "apart" and not names.scratch <= set(private):
         return None
-    captures = (*(x for x in names.buffers if x not in private), *names.outside)
+    captures = (*(x for x in names.buffers if x not in private and x.role != "local"),
+                *names.outside)
     blocks = min(max(int(cost) // BLOCK_COST, 2), MAX_BLOCKS, trip_count)
     step = -(-trip_count // blocks)
     if trip_count >= CACHE_LINE * blocks:

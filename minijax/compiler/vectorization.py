@@ -55,6 +55,9 @@ def pays(loop: For) -> bool:
         return False
     groups = groups_in(loop)
     alone = gathers(loop.body, Steps({loop.index: 1})) - len(groups)
+    if groups and not any(isinstance(each, Let) and each.target.dtype != INT64
+                          for each in loop.body):  # it only sorts
+        return alone < 1
     return cost_of(loop.body) >= PER_GATHER * max(alone - 1, 0) + PER_SHUFFLE * shuffles(loop)
 
 

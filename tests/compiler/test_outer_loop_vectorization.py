@@ -57,7 +57,7 @@ def test_loops_over_longer_or_few_rows_stay_as_they_are(f, x):
     assert len(nested(after)) == len(nested(before)) > 0
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 6, 7, 8, 9, 10, 12, 16, 20])
+@pytest.mark.parametrize("n", [2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 16, 20])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_rows_of_every_length_have_the_numbers_of_the_interpreted_program(name, n, disabled_jit):
     x, f = rows_of(n), FUNCTIONS[name]

@@ -1,0 +1,195 @@
+"""Row tiles: of a loop over short rows, so many rows at once as a vector has lanes.
+
+A tile has the first element of each of its rows, then the second, and so on. The loops along a row
+stay, and each run of straight code inside becomes a loop over the lanes; what one run computes for
+another has a place for each lane.  Builds on vectorization.py; outer_loop_vectorization.py chooses
+the loops.  Chapter 24.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .arithmetic import Arithmetic
+from .interleaving import groups_in
+from .loops import (INT64, Assign, Buffer, Constant, Declare, For, Index, Let, Load, Operand, Read,
+                    Scalar, Statement, Store, Variable, defined, substituted, used, walk)
+from .steps import Steps
+from .vectorization import STRAIGHT, gathers
+
+Part: TypeAlias = Any  # a list of straight code, or a loop with a list of parts
+Row: TypeAlias = tuple[Buffer, Operand]  # of two axes, and an index along the first
+
+
+def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Statement] | None:
+    """A loop over rows as one over tiles, and one over the rows that are left; None where rows are
+    accessed otherwise than element by element.
+    """
+    tile = _Tile(loop, private, lanes)
+    body = tile.body()
+    if body is None:
+        return None
+    count, rest = divmod(loop.trip_count or 0, lanes)
+    tiles = replace(loop, index=tile.index, stop=_integer(count), body=tuple(body))
+    return [tiles, replace(loop, start=_integer(count * lanes))] if rest else [tiles]
+
+
+def _integer(k: int) -> Constant:
+    return Constant(np.int64(k), INT64)
+
+
+class _Tile:
+    """The body of a loop over rows, for a tile of them."""
+
+    def __init__(self, loop: For, private: Collection[Buffer], lanes: int) -> None:
+        self.loop, self.private, self.lanes = loop, set(private), lanes
+        self.index = Scalar(loop.index.name, INT64)
+        every = list(walk(loop.body))
+        self.inside = {defined(each) for each in every}
+        self.lets = {each.target: each for each in every if isinstance(each, Let)}
+        self.variables = {each.variable for each in every if isinstance(each, Declare)}
+        self.loaded, self.stored = ({each.buffer for each in every if isinstance(each, kind)}
+                                    for kind in (Load, Store))
+        self.runs: dict[Any, list[Statement]] = {}  # what is computed, and the run that does it
+        self.shared: set[Any] = set()  # what another run needs
+        self.places: dict[Scalar | Variable | Buffer | Row, Buffer] = {}
+
+    def body(self) -> list[Statement] | None:
+        parts = list(self.parts(self.loop.body))
+        if not all(isinstance(each, For | STRAIGHT) for each in walk(self.loop.body)):
+            return None
+        self.find_shared(parts)
+        inner = list(self.printed(parts))
+        rows = [x for x in self.places if isinstance(x, tuple)]
+        if any(x in self.loaded and x in self.stored for x, _ in rows):
+            return None
+        copies = {x: self.copy_of(x) for x in rows}
+        body = [*[copies[x] for x in rows if x[0] in self.loaded], *inner,
+                *[copies[x] for x in rows if x[0] in self.stored]]
+        innermost = [each for each in walk(body) if isinstance(each, For) and not any(
+            isinstance(x, For) for x in walk(each.body))]
+        return None if any(gathers(each.body, Steps({each.index: 1})) > len(groups_in(each))
+                           for each in innermost) else body
+
+    def parts(self, body: Iterable[Statement]) -> Iterator[Part]:
+        """Loops, and what stands between them."""
+        run: list[Statement] = []
+        for each in body:
+            if isinstance(each, For):
+                yield run
+                yield each, list(self.parts(each.body))
+                run = []
+            else:
+                run.append(each)
+        yield run
+
+    def find_shared(self, parts: Iterable[Part]) -> None:
+        """Find what one run computes and another needs."""
+        for part in parts:
+            if isinstance(part, tuple):
+                self.find_shared(part[1])
+                continue
+            for each in part:
+                self.shared.update(x for x in used(each) if self.runs.get(x, part) is not part)
+                self.runs[defined(each)] = part
+
+    def printed(self, parts: Iterable[Part]) -> Iterator[Statement]:
+        """The statements of parts, for all rows of the tile."""
+        for part in parts:
+            if isinstance(part, tuple):
+                yield replace(part[0], body=tuple(self.printed(part[1])), vectorize="")
+            elif part:
+                yield self.over_lanes(part)
+
+    def over_lanes(self, run: list[Statement]) -> For:
+        """A run of straight code as a loop over the lanes."""
+        lane, body, names = self.begun()
+
+        def named(x: Any) -> Any:
+            if x in names or self.runs.get(x, run) is run or isinstance(x, Variable):
+                return names.get(x, x)
+            if x.dtype == INT64 and x in self.lets:
+                return self.again(x, names, body)
+            names[x] = Scalar(x.name, x.dtype)
+            body.append(Load(names[x], self.place_of(x), (lane,)))
+            return names[x]
+
+        reduces = False
+        for each in run:
+            for x in used(each):
+                named(x)
+            new = defined(each)
+            match each:
+                case Load(target, buffer, index) if self.is_in_tile(buffer, index):
+                    body.append(Load(target, *self.in_tile(buffer, index, lane, names)))
+                case Store(buffer, index, value) if self.is_in_tile(buffer, index):
+                    body.append(Store(*self.in_tile(buffer, index, lane, names), named(value)))
+                case Declare(x, value) | Assign(x, value) if x in self.variables:
+                    body.append(Store(self.place_of(x), (lane,), named(value)))
+                case Read(target, x) if x in self.variables:
+                    body.append(Load(target, self.place_of(x), (lane,)))
+                case _:
+                    reduces |= isinstance(each, Assign)
+                    body.append(substituted(each, names))
+            if new in self.shared and isinstance(new, Scalar) and not (
+                    new.dtype == INT64 and new in self.lets):
+                body.append(Store(self.place_of(new), (lane,), new))
+        return self.ended(lane, body, "reduce" if reduces else "parallel")
+
+    def begun(self) -> tuple[Scalar, list[Statement], dict[Any, Any]]:
+        """A lane, and the statements that compute the index of its row, with its name."""
+        lane, b = Scalar("", INT64), Arithmetic()
+        row = b.add(b.mul(self.index, self.lanes), lane)
+        return lane, list(b.scopes[0].statements), {self.loop.index: row}
+
+    def ended(self, lane: Scalar, body: Iterable[Statement], vectorize: str) -> For:
+        return For(lane, _integer(0), _integer(self.lanes), tuple(body), "", vectorize)
+
+    def again(self, x: Any, names: dict[Any, Any], body: list[Statement]) -> Any:
+        """An index, computed again."""
+        if x not in names and x in self.lets:
+            args = tuple(self.again(arg, names, body) for arg in self.lets[x].args)
+            names[x] = Scalar(x.name, x.dtype)
+            body.append(Let(names[x], self.lets[x].op, args))
+        return names.get(x, x)
+
+    # Places: a buffer on the stack for a scalar, a variable, a private temp or rows
+
+    def place_of(self, x: Any, *shape: int) -> Buffer:
+        thing = x[0] if isinstance(x, tuple) else x
+        return self.places.setdefault(
+            x, Buffer(thing.name, thing.dtype, (*shape, self.lanes), "local"))
+
+    def is_in_tile(self, buffer: Buffer, index: Index) -> bool:
+        """Whether an access is of a private temp, or of an element of a row."""
+        return buffer in self.private or (
+            len(index) == len(buffer.shape) == 2 and self.is_row(index[0]))
+
+    def is_row(self, x: Any) -> bool:
+        """Whether an index is that of the row, or so much more."""
+        let = self.lets.get(x)
+        if let is None or let.op != "add":
+            return x is self.loop.index
+        return sum(map(self.is_row, let.args)) == 1 and all(
+            self.is_row(arg) or arg not in self.inside for arg in let.args)
+
+    def in_tile(self, buffer: Buffer, index: Index, lane: Scalar, names: dict[Any, Any]
+                ) -> tuple[Buffer, Index]:
+        """Where an element of a private temp or of a row is."""
+        if buffer in self.private:
+            return self.place_of(buffer, *buffer.shape), (*substituted(index, names), lane)
+        place = self.place_of((buffer, index[0]), buffer.shape[1])
+        return place, (names.get(index[1], index[1]), lane)
+
+    def copy_of(self, row: Row) -> For:
+        """The loop that loads the rows of a tile, or stores them."""
+        (buffer, first), place = row, self.places[row]
+        lane, body, names = self.begun()
+        at = self.again(first, names, body)
+        for k in range(buffer.shape[1]):
+            x, here, there = Scalar("", buffer.dtype), (at, _integer(k)), (_integer(k), lane)
+            body += [Load(x, place, there), Store(buffer, here, x)] if buffer in self.stored else [
+                Load(x, buffer, here), Store(place, there, x)]
+        return self.ended(lane, body, "parallel")
