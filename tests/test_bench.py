@@ -92,7 +92,7 @@ COUNTS = {
     "cumulative sum": (134.3, 15, 20, 1),
     "cumulative sum along rows": (134.2, 10, 18, 1),
     "random bits": (67.1, 30, 45, 1),
-    "layer norm of rows, gradient": (134.2, 35, 60, 1),
+    "layer norm of rows, gradient": (134.2, 20, 40, 1),
     "sort of rows": (134.2, 200, 350, 1),
     "sort": (671.3, 300, 450, 6),
     "scatter-add": (335.5, 4, 12, 2),
