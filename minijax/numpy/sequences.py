@@ -243,7 +243,7 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
 
 def _convolve(name: str, a: Any, v: Any, mode: str, precision: Any, dtype: Any) -> Array:
     """The kernel is the shorter vector; a correlation is reversed where that is the first."""
-    x, y = promote_dtypes_inexact(a, v)
+    x, y = (promote_dtypes_inexact if dtype is None else promote_dtypes)(a, v)
     is_convolution = name == "convolve"
     refuse((x.ndim != 1 or y.ndim != 1, f"{name}() only support 1-dimensional inputs."),
            (not x.size or not y.size, f"{name}: inputs cannot be empty, got shapes {x.shape} and "

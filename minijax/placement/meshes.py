@@ -42,7 +42,7 @@ class ByValue:
         return type(self) is type(other) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
-        return hash(self._parts())
+        return hash((type(self), *self._parts()))
 
 
 class AxisType(enum.Enum):

@@ -401,6 +401,10 @@ def pairs(padding: Any) -> list[tuple[int, int]]:
                          f"sequence of (low, high) pairs, got {padding}") from None
 
 
+_COMPATIBLE = ((np.integer, np.integer), (np.integer, np.floating), (np.floating, np.floating),
+               (np.complexfloating, np.complexfloating))
+
+
 def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
                          lhs_dilation: Sequence[int] | None = None,
                          rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
@@ -453,7 +457,14 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
                                       f"{rank}, got {len(padding)}."))
         around = pairs(padding)
     dtype = dtypes.check_user_dtype_supported(preferred_element_type, "conv")
-    refuse((dtype is not None and dtype.itemsize < lhs.dtype.itemsize,
+    is_compatible = dtype is None or any(
+        dtypes.issubdtype(lhs.dtype, one) and dtypes.issubdtype(dtype, other)
+        for one, other in _COMPATIBLE)
+    refuse((not is_compatible,
+            "Input type is incompatible with `preferred_element_type`. The compatible combinations "
+            "of (input_type, preferred_element_type) are (integral, integral), (integral, "
+            "floating), (floating, floating), (complex, complex."),
+           (dtype is not None and dtype.itemsize < lhs.dtype.itemsize,
             "`preferred_element_type` must not be narrower than the original type."))
     return conv_general_dilated_p.bind(
         lhs, rhs, window_strides=strides, padding=tuple(map(as_dims, around)), lhs_dilation=base,

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+import minijax
 from minijax import lax
 from minijax.primitives.convolution import conv_general_dilated_p
 
@@ -120,3 +121,19 @@ def test_no_convolutions_at_all_have_the_shape_of_jaxs(axes, beside_jax):
                    lambda lib: lambda f: lib.vmap(lib.grad(lambda x, w: f(x, w).sum()), axes)):
         ours, theirs = beside_jax(lambda lib: map_of(lib)(lib.numpy.convolve)(x, w))
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float16", "float32"])
+@pytest.mark.parametrize("wanted", ["int8", "int32", "float16", "float32"])
+def test_a_preferred_type_is_taken_or_refused_as_in_jax(dtype, wanted, jax_says):
+    def types(lib):
+        x = lib.numpy.ones((1, 1, 3), dtype)
+        for f in (lambda: lib.numpy.convolve(x[0, 0], x[0, 0], preferred_element_type=wanted),
+                  lambda: lib.lax.conv(x, x, (1,), "VALID", preferred_element_type=wanted),
+                  lambda: lib.lax.dot(x[0, 0], x[0, 0], preferred_element_type=wanted)):
+            try:
+                yield str(f().dtype)
+            except TypeError as error:
+                yield str(error)
+
+    assert list(types(minijax)) == jax_says(lambda: list(types(jax)))
