@@ -71,9 +71,8 @@ def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     positions: dict[Node, int] = {}
     # for each affinity the nests with a task that has it
     affinities: defaultdict[Any, dict[int, None]] = defaultdict(dict)
-    read_inside = {v for task in tasks if len(task.loops) > depth + 1 for v in task.reads}
     for task in tasks:
-        position = _find_nest(task, nests, positions, producers, affinities, depth, read_inside)
+        position = _find_nest(task, nests, positions, producers, affinities, depth)
         if position == len(nests):
             nests.append(Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
         nest = nests[position]
@@ -92,15 +91,15 @@ def _size(task: Node, depth: int) -> int | None:
 
 
 def _find_nest(task: Node, nests: list[Nest], positions: dict[Node, int],
-               producers: dict[Var, Node], affinities: Mapping[Any, Iterable[int]], depth: int,
-               read_inside: set[Var]) -> int:
+               producers: dict[Var, Node], affinities: Mapping[Any, Iterable[int]], depth: int
+               ) -> int:
     """The position of the first nest that a task can be fused with to advantage; else the end."""
     earliest = 0
     for v, patterns in task.reads.items():
         if v in producers:
             position = positions[producers[v]]
             nest = nests[position]
-            fusible = _can_fuse(task, nest, depth, read_inside) and all(
+            fusible = _can_fuse(task, nest, depth) and all(
                 _aligned(patterns, producers[v], v, axis)
                 for axis in range(depth, depth + max(len(nest.column_axes), 1)))
             earliest = max(earliest, position if fusible else position + 1)
@@ -108,17 +107,16 @@ def _find_nest(task: Node, nests: list[Nest], positions: dict[Node, int],
     candidates = sorted({position for each in _affinities(task, task.reads, constant, depth)
                          for position in affinities.get(each, ())})
     return next((position for position in candidates if position >= earliest
-                 and _can_fuse(task, nests[position], depth, read_inside)), len(nests))
+                 and _can_fuse(task, nests[position], depth)), len(nests))
 
 
-def _can_fuse(task: Node, nest: Nest, depth: int, read_inside: set[Var]) -> bool:
+def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
     if task.opaque or nest.kind == "opaque" or nest.size != _size(task, depth):
         return False
     inner = max((math.prod(each.loops[depth + 1:]) for each in nest.tasks
                  if each.loops[depth + 1:]), default=0)
-    if (inner and not nest.column_axes and len(task.loops) == depth + 1 and task.cost >= SLOW
-            and task.loops[depth] >= MIN_ROWS
-            and (inner in MIDDLING or read_inside.isdisjoint(task.outvars))):
+    if (inner in MIDDLING and not nest.column_axes and len(task.loops) == depth + 1
+            and task.cost >= SLOW and task.loops[depth] >= MIN_ROWS):
         return False  # in a loop of its own it is computed in vectors
     both = task, *nest.tasks
     if any(each.reduces for each in both) and any(_needs_flat_loop(each, depth) for each in both):

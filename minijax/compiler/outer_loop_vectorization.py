@@ -1,9 +1,8 @@
 """Outer-loop vectorisation: of a loop over many short rows, the lanes of a vector are rows.
 
-If that is little code, the loops along a row are unrolled, what an iteration stores and loads again
-stays in registers, and the elements of rows side by side are interleaved accesses; otherwise they
-are copied into tiles.  Builds on row_tiles.py; llvm.py prints the result.  Chapter 24.
-In LLVM: `vplan` of outer loops.
+If that is little code, loops along a row are unrolled, and the elements of rows side by side are
+interleaved accesses; otherwise they are copied into tiles.  Builds on row_tiles.py; llvm.py prints
+the result.  Chapter 24.  In LLVM: `vplan` of outer loops.
 """
 
 from collections import Counter

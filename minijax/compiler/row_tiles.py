@@ -1,9 +1,8 @@
 """Row tiles: of a loop over short rows, so many rows at once as a vector has lanes.
 
-A tile has the first element of each of its rows, then the second, and so on. The loops along a row
-stay, and each run of straight code inside becomes a loop over the lanes; what one run computes for
-another has a place for each lane.  Builds on vectorization.py; outer_loop_vectorization.py chooses
-the loops.  Chapter 24.
+A tile has the first element of each of its rows, then the second, and so on. Each run of straight
+code along a row becomes a loop over the lanes; what one run computes for another has a place for
+each lane.  Builds on vectorization.py; outer_loop_vectorization.py chooses the loops.  Chapter 24.
 """
 
 from collections.abc import Collection, Iterable, Iterator

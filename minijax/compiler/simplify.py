@@ -126,7 +126,6 @@ class Simplifier:
             self.eqns.append(eqn)
         return self.eqns_by_key[key]
 
-
     def by_law(self, eqn: JaxprEqn) -> Atom | None:
         """The result of an equation by a law of real numbers; None if none applies."""
         return by_law(eqn, self.producers, partial(self._emit, eqn))

@@ -45,7 +45,7 @@ ROWS = [
     Row("unit vectors 300k×3", jit(lambda x: x / jnp.linalg.norm(x, axis=1, keepdims=True)),
         [normal(300000, 3)]),
     Row("one of four actions, 250k", jit(lambda x: random.categorical(random.PRNGKey(0), x)),
-        [normal(250000, 4)]),
+        [normal(250000, 4)], draws=True),
     Row("layer norm 2000×512, without scale", jit(normalized), [normal(2000, 512)]),
     Row("patches of 7×7, 4×56×56×3", patches, [normal(4, 56, 56, 3)]),
 ]
