@@ -26,7 +26,7 @@ from .vectorization import is_straight, lanes_in, pays, shuffles
 
 MIN_ROWS = 64
 FILLING = 12  # elements: longer rows fill vectors, and one extremum of them is found faster so
-MIN_CODE = 15
+MIN_CODE = 15  # statements: less is not worth the copies into tiles
 MAX_CODE = 200  # statements of all copies: LLVM takes long to compile more
 OF_FUNCTION = 15  # how many an elementary function counts for
 

@@ -60,6 +60,9 @@ class _Tile:
         if not all(isinstance(each, For | STRAIGHT) for each in walk(self.loop.body)):
             return None
         self.find_shared(parts)
+        if any(isinstance(each, Read) and each.variable not in self.variables
+               and each.target in self.shared for each in walk(self.loop.body)):
+            return None  # a total of all rows, which is read long before it is assigned
         inner = list(self.printed(parts))
         rows = [x for x in self.places if isinstance(x, tuple)]
         if any(x in self.loaded and x in self.stored for x, _ in rows):
