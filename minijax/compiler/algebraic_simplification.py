@@ -131,7 +131,7 @@ def _matches_operation(term: Any, eqn: JaxprEqn, found: dict[str, Atom],
 def _matches(term: Any, x: Any, found: dict[str, Atom], producers: Mapping[Atom, JaxprEqn],
              shape: tuple[int, ...]) -> bool:
     if isinstance(term, float):
-        return term == (x.value if isinstance(x, Literal) else x)
+        return term == (x.val if isinstance(x, Literal) else x)
     if isinstance(term, str):
         return (isinstance(x, Literal) or term not in CONSTANTS) and found.setdefault(term, x) is x
     return x in producers and x.aval.shape == shape and _matches_operation(

@@ -22,6 +22,7 @@ from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load
                     Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
                     with_origin)
 from .row_tiles import in_tiles
+from .steps import Steps
 from .vectorization import is_straight, lanes_in, pays, shuffles
 
 MIN_ROWS = 64
@@ -54,11 +55,23 @@ def _in_lanes(loop: For, uses: Mapping[Buffer, int], register: int) -> list[Stat
     if len(inside) == 1 and (inside[0].trip_count or 0) > FILLING and ORDERLESS.issuperset(
             reductions(inside[0]).values()) and lanes_of_sum(inside[0]):
         return None
-    private = private_temps(loop, uses)
+    private = private_temps(loop, uses) if loop.vectorize != "reduce" else [
+        x for x in private_temps(replace(loop, vectorize="apart"), uses) if _is_scratch(x, loop)]
     if straight := _straight(loop, private, register):
         return [straight]
     lanes = register // max(x.dtype.itemsize for x in accesses(walk(loop.body)))
     return in_tiles(loop, lanes, private) if code_of(loop.body) >= MIN_CODE else None
+
+
+def _is_scratch(temp: Buffer, loop: For) -> bool:
+    """Whether each iteration stores a temp anew, at the same places."""
+    steps, found = Steps({loop.index: 1}), []
+    for each in walk(loop.body):
+        if isinstance(each, Let):
+            steps[each.target] = steps.of(each)
+        elif isinstance(each, Load | Store) and each.buffer is temp:
+            found.append((type(each), steps.at(temp, each.index)))
+    return found[0][0] is Store and not any(step for _, step in found)
 
 
 def _straight(loop: For, private: Collection[Buffer], register: int) -> For | None:

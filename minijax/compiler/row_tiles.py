@@ -35,6 +35,13 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
     return [tiles, replace(loop, start=_integer(count * lanes))] if rest else [tiles]
 
 
+def _is_in_order(loop: For) -> bool:
+    """Whether each lane stores at a place of its own, and all access neighbours."""
+    steps = Steps({loop.index: 1})
+    return gathers(loop.body, steps) <= len(groups_in(loop)) and all(
+        steps.at(each.buffer, each.index) != 0 for each in loop.body if isinstance(each, Store))
+
+
 def _integer(k: int) -> Constant:
     return Constant(np.int64(k), INT64)
 
@@ -70,10 +77,9 @@ class _Tile:
         copies = {x: self.copy_of(x) for x in rows}
         body = [*[copies[x] for x in rows if x[0] in self.loaded], *inner,
                 *[copies[x] for x in rows if x[0] in self.stored]]
-        innermost = [each for each in walk(body) if isinstance(each, For) and not any(
+        lanes = [each for each in walk(body) if isinstance(each, For) and not any(
             isinstance(x, For) for x in walk(each.body))]
-        return None if any(gathers(each.body, Steps({each.index: 1})) > len(groups_in(each))
-                           for each in innermost) else body
+        return body if all(map(_is_in_order, lanes)) else None
 
     def parts(self, body: Iterable[Statement]) -> Iterator[Part]:
         """Loops, and what stands between them."""

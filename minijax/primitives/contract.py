@@ -80,8 +80,8 @@ def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
     dtype = x if x == y else max(x, y, key=_rank_of_dtype)
     if preferred is None or preferred == dtype:
         return dtype
-    new, old = (dtypes.itemsize_bits(real_dtype(x)) for x in (preferred, dtype))
-    if new < old and not dtypes.issubdtype(dtype, np.floating):
+    if (not dtypes.issubdtype(dtype, np.floating)
+            and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype)):
         raise TypeError("`preferred_element_type` must not be narrower than the original type, "
                         f"got preferred_element_type of {dtype_name(preferred)} for result type "
                         f"of {dtype_name(dtype)}.")

@@ -81,3 +81,32 @@ def test_elements_of_every_width_are_sorted_into_lanes_and_back(dtype, n):
         f = jit(lambda x: jnp.stack([x[:, k] * (k + 1) for k in range(n)][::-1], 1))
         np.testing.assert_array_equal(f(x), np.stack([
             x[:, k] * np.array(k + 1, dtype) for k in range(n)][::-1], 1))
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 13])
+@pytest.mark.parametrize("f", [
+    lambda x: (x.argmin(1), x.min(1).sum()), lambda x: (nn.softmax(x), nn.logsumexp(x, 1).mean()),
+    lambda x: (x - x.max(1, keepdims=True), (x * x).sum(1).sum(), x.argmax(1)),
+    lambda x: (jnp.exp(x - x.max(1, keepdims=True)).sum(1).max(), jnp.sort(x, 1)[:, 0])])
+def test_results_for_each_row_beside_a_total_of_all_rows(f, n, disabled_jit):
+    points = rows_of(n)
+    for x in (points, np.repeat(points, 2, 0)[:150]):
+        with disabled_jit:
+            expected = f(jnp.asarray(x))
+        for found, wanted in zip(jit(f)(x), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("d, k", [(1, 3), (2, 3), (3, 7), (5, 2)])
+def test_points_are_assigned_to_centres_beside_a_total(d, k, disabled_jit):
+    points, centres = rows_of(d), rows_of(d)[:k] + 1
+
+    def nearest(x, c):
+        distances = ((x[:, None] - c[None]) ** 2).sum(-1)
+        return distances.argmin(1), distances.min(1).sum()
+
+    with disabled_jit:
+        expected = nearest(jnp.asarray(points), jnp.asarray(centres))
+    found = jit(nearest)(points, centres)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
