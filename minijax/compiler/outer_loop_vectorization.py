@@ -59,8 +59,10 @@ def _in_lanes(loop: For, uses: Mapping[Buffer, int], register: int) -> list[Stat
         x for x in private_temps(replace(loop, vectorize="apart"), uses) if _is_scratch(x, loop)]
     if straight := _straight(loop, private, register):
         return [straight]
-    lanes = register // max(x.dtype.itemsize for x in accesses(walk(loop.body)))
-    return in_tiles(loop, lanes, private) if code_of(loop.body) >= MIN_CODE else None
+    if code_of(loop.body) < MIN_CODE:
+        return None
+    lanes = register // max((x.dtype.itemsize for x in accesses(walk(loop.body))), default=8)
+    return in_tiles(loop, lanes, private) if (loop.trip_count or 0) >= lanes else None
 
 
 def _is_scratch(temp: Buffer, loop: For) -> bool:

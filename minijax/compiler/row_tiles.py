@@ -100,8 +100,19 @@ class _Tile:
                 self.find_shared(part[1])
                 continue
             for each in part:
-                self.shared.update(x for x in used(each) if self.runs.get(x, part) is not part)
+                for x in used(each):
+                    self.share(x, part)
                 self.runs[defined(each)] = part
+
+    def share(self, x: Any, run: list[Statement]) -> None:
+        """Note that a run needs a number; an index is computed again, from numbers."""
+        if self.runs.get(x, run) is not run:
+            self.shared.add(x)
+            for arg in self.lets[x].args if self.is_index(x) else ():
+                self.share(arg, run)
+
+    def is_index(self, x: Any) -> bool:
+        return x.dtype == INT64 and x in self.lets
 
     def printed(self, parts: Iterable[Part]) -> Iterator[Statement]:
         """The statements of parts, for all rows of the tile."""
@@ -118,11 +129,11 @@ class _Tile:
         def named(x: Any) -> Any:
             if x in names or self.runs.get(x, run) is run or isinstance(x, Variable):
                 return names.get(x, x)
-            if x.dtype == INT64 and x in self.lets:
-                return self.again(x, names, body)
-            names[x] = Scalar(x.name, x.dtype)
-            body.append(Load(names[x], self.place_of(x), (lane,)))
-            return names[x]
+            new = Scalar(x.name, x.dtype)
+            body.append(Let(new, self.lets[x].op, tuple(map(named, self.lets[x].args)))
+                        if self.is_index(x) else Load(new, self.place_of(x), (lane,)))
+            names[x] = new
+            return new
 
         reduces = False
         for each in run:
@@ -141,8 +152,7 @@ class _Tile:
                 case _:
                     reduces |= isinstance(each, Assign)
                     body.append(substituted(each, names))
-            if new in self.shared and isinstance(new, Scalar) and not (
-                    new.dtype == INT64 and new in self.lets):
+            if new in self.shared and isinstance(new, Scalar) and not self.is_index(new):
                 body.append(Store(self.place_of(new), (lane,), new))
         return self.ended(lane, body, "reduce" if reduces else "parallel")
 
