@@ -5,6 +5,7 @@ interleaved accesses; otherwise they are copied into tiles.  Builds on row_tiles
 the result.  Chapter 24.  In LLVM: `vplan` of outer loops.
 """
 
+import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -22,7 +23,7 @@ from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load
                     Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
                     with_origin)
 from .row_tiles import in_tiles
-from .steps import Steps
+from .steps import Steps, strides
 from .vectorization import is_straight, lanes_in, pays, shuffles
 
 MIN_ROWS = 64
@@ -137,6 +138,11 @@ def _in_registers(body: Iterable[Statement], private: Collection[Buffer]
                 key = buffer, *map(_name, index)
             case _:
                 key = object()
+        if isinstance(each, Load | Store) and each.buffer in private:
+            at = [int(x.value) for x in each.index if isinstance(x, Constant)]
+            if len(at) < len(each.index):
+                return None
+            key = each.buffer, sum(map(operator.mul, at, strides(each.buffer, len(at))))
         if isinstance(each, Declare | Assign) and each.variable in own:
             elements[each.variable] = each.value
         elif isinstance(each, Read) and each.variable in own:

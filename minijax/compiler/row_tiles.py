@@ -67,6 +67,9 @@ class _Tile:
         if not all(isinstance(each, For | STRAIGHT) for each in walk(self.loop.body)):
             return None
         self.find_shared(parts)
+        if any(isinstance(each, Load | Store) and each.buffer in self.private
+               and len(each.index) < len(each.buffer.shape) for each in walk(self.loop.body)):
+            return None
         if any(isinstance(each, Read) and each.variable not in self.variables
                and each.target in self.shared for each in walk(self.loop.body)):
             return None  # a total of all rows, which is read long before it is assigned

@@ -110,3 +110,15 @@ def test_points_are_assigned_to_centres_beside_a_total(d, k, disabled_jit):
     found = jit(nearest)(points, centres)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+
+
+def test_a_row_that_is_updated_at_an_index_from_an_array(disabled_jit):
+    def sums(x, at):
+        def step(x, i):
+            return x, lax.dynamic_update_slice(x, x[:1, :1, :3], (0, i, 1)).sum()
+        return lax.scan(step, x, at)[1]
+
+    x, at = rows_of(4)[:4][None], np.arange(ROWS) % 4
+    with disabled_jit:
+        expected = sums(jnp.asarray(x), jnp.asarray(at))
+    np.testing.assert_allclose(jit(sums)(x, at), expected, rtol=1e-5)
