@@ -22,7 +22,7 @@ from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
                     Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
                     with_origin)
-from .row_tiles import in_tiles
+from .row_tiles import in_tiles, stores_apart
 from .steps import Steps, strides
 from .vectorization import is_straight, lanes_in, pays, shuffles
 
@@ -83,14 +83,15 @@ def _straight(loop: For, private: Collection[Buffer], register: int) -> For | No
     if len(unrolled) > 3 * MAX_CODE or not is_straight(unrolled):
         return None
     body = _in_registers(unrolled, private)
-    if body is None or any(x.role == "temp" and x in private for x in accesses(walk(body))):
+    if body is None:
         return None
     reduces = loop.vectorize == "reduce"
     straight = with_origin(replace(
         loop, body=body, vectorize="reduce" if reduces else "parallel"), loop)
     is_vectorized = pays(straight) and lanes_of_sum(straight) if reduces else lanes_in(
         straight, register)
-    return straight if is_vectorized and code_of(body) + shuffles(straight) <= MAX_CODE else None
+    is_fit = is_vectorized and stores_apart(straight)
+    return straight if is_fit and code_of(body) + shuffles(straight) <= MAX_CODE else None
 
 
 def code_of(body: Iterable[Statement]) -> int:

@@ -36,10 +36,16 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
 
 
 def _is_in_order(loop: For) -> bool:
-    """Whether each lane stores at a place of its own, and all access neighbours."""
+    return stores_apart(loop) and gathers(
+        loop.body, Steps({loop.index: 1})) <= len(groups_in(loop))
+
+
+def stores_apart(loop: For) -> bool:
+    """Whether each lane stores at a place of its own."""
     steps = Steps({loop.index: 1})
-    return gathers(loop.body, steps) <= len(groups_in(loop)) and all(
-        steps.at(each.buffer, each.index) != 0 for each in loop.body if isinstance(each, Store))
+    gathers(loop.body, steps)  # finds the steps
+    return all(steps.at(each.buffer, each.index) != 0
+               for each in walk(loop.body) if isinstance(each, Store))
 
 
 def _integer(k: int) -> Constant:
