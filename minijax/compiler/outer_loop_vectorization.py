@@ -79,8 +79,10 @@ def _is_scratch(temp: Buffer, loop: For) -> bool:
 
 def _straight(loop: For, private: Collection[Buffer], register: int) -> For | None:
     """A loop over short rows without loops inside, if it is printed in vectors then."""
+    if _copies(loop.body) > 3 * MAX_CODE:
+        return None
     unrolled = _unrolled(loop.body, {}, Arithmetic())
-    if len(unrolled) > 3 * MAX_CODE or not is_straight(unrolled):
+    if not is_straight(unrolled):
         return None
     body = _in_registers(unrolled, private)
     if body is None:
@@ -92,6 +94,12 @@ def _straight(loop: For, private: Collection[Buffer], register: int) -> For | No
         straight, register)
     is_fit = is_vectorized and stores_apart(straight)
     return straight if is_fit and code_of(body) + shuffles(straight) <= MAX_CODE else None
+
+
+def _copies(body: Iterable[Statement]) -> int:
+    """The number of statements without loops."""
+    return sum((each.trip_count or 0) * _copies(each.body) if isinstance(each, For) else 1
+               for each in body)
 
 
 def code_of(body: Iterable[Statement]) -> int:
@@ -112,8 +120,6 @@ def _unrolled(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
         for k in range(first, first + (each.trip_count or 0)):
             inner = names | {each.index: Constant(np.int64(k), INT64)}
             result += _unrolled(each.body, inner, b)
-        if len(result) > 3 * MAX_CODE:
-            break
     return tuple(result)
 
 
