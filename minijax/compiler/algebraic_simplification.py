@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Primitive
+from minijax.core import Primitive, ShapedArray
 from minijax.core.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.algebra import add_p, div_p, mul_p, neg_p, sqrt_p, sub_p
 from minijax.primitives.analytic import exp_p, log_p, pow_p
 from minijax.primitives.rounding import abs_p
 
-# Here k and l are constants. No divisor is smaller than its dividend: see below.
+# Here k and l are constants. For divisors that are broadcast see `multiply_by_reciprocals`.
 LAWS = """
 a / k = a * (1 / k)
 a + 0 = a
@@ -84,18 +84,18 @@ def _term(node: Any) -> Any:
 
 def _by_operation(laws: str) -> dict[str, list[tuple[Any, Any]]]:
     """The two sides of each law, by the outermost operation of the left one."""
-    found = defaultdict(list)
+    sides = defaultdict(list)
     for line in filter(None, laws.splitlines()):
         left, right = (_term(ast.parse(side.strip(), mode="eval").body) for side in line.split("="))
-        found[left[0]].append((left, right))
-    return found
+        sides[left[0]].append((left, right))
+    return sides
 
 
 laws = _by_operation(LAWS)
 
 
 def by_law(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
-            emit: Callable[[Primitive, Sequence[Atom]], Atom]) -> Atom | None:
+           emit: Callable[[Primitive, Sequence[Atom]], Atom]) -> Atom | None:
     """The result of an equation by the first law whose left side it matches; else None.
 
     Args:
@@ -103,9 +103,10 @@ def by_law(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
       emit: adds an equation of the right side, and returns its result.
     """
     for left, right in laws.get(_operation(eqn)[0], ()):
-        aval, found = eqn.outvars[0].aval, dict[str, Atom]()
-        if aval.dtype in PRECISE and _matches_operation(left, eqn, found, producers, aval.shape):
-            return _built(right, found, emit, aval)
+        aval, bindings = eqn.outvars[0].aval, dict[str, Atom]()
+        if aval.dtype in PRECISE and _matches_operation(
+                left, eqn, bindings, producers, aval.shape):
+            return _built(right, bindings, emit, aval)
     return None
 
 
@@ -119,36 +120,41 @@ def _operation(eqn: JaxprEqn) -> tuple[Any, ...]:
     return name, *operands
 
 
-def _matches_operation(term: Any, eqn: JaxprEqn, found: dict[str, Atom],
+def _matches_operation(term: Any, eqn: JaxprEqn, bindings: dict[str, Atom],
                        producers: Mapping[Atom, JaxprEqn], shape: tuple[int, ...]) -> bool:
-    """Whether an equation is of a form; fills `found`, the operands by their names."""
+    """Whether an equation is of a form; binds the form's variables to its operands."""
     (name, *terms), (operation, *operands) = term, _operation(eqn)
     return name == operation and not (name == "div" and _is_broadcast(operands[1], eqn)) and all(
-        _matches(each, x, found, producers, shape)
+        _matches(each, x, bindings, producers, shape)
         for each, x in zip(terms, operands, strict=True))
 
 
-def _matches(term: Any, x: Any, found: dict[str, Atom], producers: Mapping[Atom, JaxprEqn],
+def _matches(term: Any, x: Any, bindings: dict[str, Atom], producers: Mapping[Atom, JaxprEqn],
              shape: tuple[int, ...]) -> bool:
     if isinstance(term, float):
         return term == (x.val if isinstance(x, Literal) else x)
     if isinstance(term, str):
-        return (isinstance(x, Literal) or term not in CONSTANTS) and found.setdefault(term, x) is x
+        is_fit = isinstance(x, Literal) or term not in CONSTANTS
+        return is_fit and bindings.setdefault(term, x) is x
     return x in producers and x.aval.shape == shape and _matches_operation(
-        term, producers[x], found, producers, shape)
+        term, producers[x], bindings, producers, shape)
 
 
 def _is_broadcast(x: Atom, eqn: JaxprEqn) -> bool:
     return isinstance(x, Var) and x.aval.size < eqn.outvars[0].aval.size
 
 
-def _built(term: Any, found: Mapping[str, Atom], emit: Callable[..., Atom], aval: Any) -> Atom:
+def _built(term: Any, bindings: Mapping[str, Atom], emit: Callable[..., Atom], aval: Any) -> Atom:
     if isinstance(term, str):
-        return found[term]
+        return bindings[term]
     if isinstance(term, float):
-        return Literal(aval.dtype.type(term), aval.update(shape=(), weak_type=False))
+        return _number(term, aval)
     name, *operands = term
-    return emit(PRIMITIVES[name], [_built(x, found, emit, aval) for x in operands])
+    return emit(PRIMITIVES[name], [_built(x, bindings, emit, aval) for x in operands])
+
+
+def _number(x: float, aval: ShapedArray) -> Literal:
+    return Literal(aval.dtype.type(x), aval.update(shape=(), weak_type=False))
 
 
 def multiply_by_reciprocals(jaxpr: Jaxpr) -> Jaxpr:
@@ -169,8 +175,8 @@ def multiply_by_reciprocals(jaxpr: Jaxpr) -> Jaxpr:
             (dividend, divisor), aval = eqn.invars, eqn.outvars[0].aval
             if aval.dtype in PRECISE and (divisor.aval.ndim or uses[divisor, aval.shape] == 1):
                 reciprocal = Var(divisor.aval)
-                one = Literal(aval.dtype.type(1), aval.update(shape=(), weak_type=False))
-                eqns.append(eqn.replace(invars=(one, divisor), outvars=(reciprocal,)))
+                eqns.append(eqn.replace(invars=(_number(1, aval), divisor),
+                                        outvars=(reciprocal,)))
                 eqn = eqn.replace(primitive=mul_p, invars=(dividend, reciprocal))
         eqns.append(eqn)
     return jaxpr.replace(eqns=eqns)

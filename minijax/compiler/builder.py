@@ -21,12 +21,13 @@ from .loops import (INT64, Address, Assign, Atomic, Buffer, Call, Check, Constan
 # Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
 BLOCK = 1024
-SHORT_ROW = 16  # terms: outer_loop_vectorization.py puts such rows in lanes
 CHAIN = 16
 ROWS = 8     # rows of terms that are combined before the row of results is loaded and stored
 # Operations of one instruction, for which short rows are combined so; a maximum takes six.
 CHEAP = {"add", "mul"}
 LANES = 256  # columns whose sums are in registers
+SHORT_ROW = 16  # terms: outer_loop_vectorization.py puts such rows in lanes,
+ROWS_IN_LANES = 256  # a multiple of so many, which fill the vectors of any processor
 # On a GPU: terms of a block, and of a thread down a column; enough blocks, and enough threads.
 BLOCK_TERMS, THREAD_TERMS, MIN_BLOCKS, MIN_THREADS = 1 << 14, 128, 1 << 10, 1 << 17
 
@@ -303,8 +304,8 @@ class Builder(Arithmetic):
         if n <= max_size:
             return self._reduce_serially(ops, self.index(0), n, terms_at, width)
         size = block_size(n, max_size)
-        if 1 < inner_terms <= SHORT_ROW:  # whole vectors of short rows
-            size = max(size // LANES, 1) * LANES
+        if 1 < inner_terms <= SHORT_ROW:
+            size = max(size // ROWS_IN_LANES, 1) * ROWS_IN_LANES
         shape = (-(-n // size), width)[:1 + (width > 1)]
         partials: list[Buffer] = []
 

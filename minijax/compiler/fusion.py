@@ -23,7 +23,7 @@ _LOAD_COST = 1.0
 _MAX_DEPTH = 50  # rules call one another: a longer chain is cut by a stored value
 _LAZY_READS = 1.5  # how often a loop rule may read an element of an operand that is not stored
 SLOW = 16.  # the cost of an elementary function
-MIN_ROWS = 64
+MIN_ROWS = 64  # fewer are worth neither a loop of their own nor lanes
 MIDDLING = range(SHORT_ROW + 1, 129)  # elements of a row
 _MAX_ACCESSES = 16  # a value with so many different accesses is stored
 

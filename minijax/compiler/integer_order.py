@@ -2,7 +2,7 @@
 
 A processor's maximum of floats neither keeps a nan nor tells the zeros apart, and what it takes to
 do so waits for the previous term; a maximum of integers is one short instruction.  Builds on
-lanes.py; llvm.py prints the result.  Chapter 24.
+lanes.py; llvm.py prints the result.  Chapter 26.
 """
 
 from collections.abc import Iterable

@@ -15,8 +15,9 @@ from .vectorization import have_own_elements, is_straight
 BYTES = {128: (128, 256), 64: (128, 128), 16: (64, 64), 4: (0, 64)}
 REGISTER = 64  # bytes of the widest vector register
 REDUCING = {"add", "mul", "min", "max", "and", "or", "xor"}
-ORDERLESS = {"min", "max", "and", "or"}  # one register is enough: they do not wait for each other
-SHORT = 4
+# Operations of one short instruction, in whatever order: one register of partial results is enough.
+ORDERLESS = {"min", "max", "and", "or"}
+SHORT = 4  # terms: fewer are combined one after the other
 STRAIGHT = Let | Load | Store | Read | Assign
 
 

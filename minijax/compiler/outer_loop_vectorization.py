@@ -2,7 +2,7 @@
 
 If that is little code, loops along a row are unrolled, and the elements of rows side by side are
 interleaved accesses; otherwise they are copied into tiles.  Builds on row_tiles.py; llvm.py prints
-the result.  Chapter 24.  In LLVM: `vplan` of outer loops.
+the result.  Chapter 26.  In LLVM: the outer loops of `VPlan`.
 """
 
 import operator
@@ -17,6 +17,7 @@ from .arithmetic import Arithmetic
 from .builder import SHORT_ROW
 from .cpu import vector_registers
 from .elementary import FORMULAS
+from .fusion import MIN_ROWS
 from .index_set_splitting import specialized
 from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
@@ -26,7 +27,6 @@ from .row_tiles import in_tiles, stores_apart
 from .steps import Steps, strides
 from .vectorization import is_straight, lanes_in, pays, shuffles
 
-MIN_ROWS = 64
 FILLING = 12  # elements: longer rows fill vectors, and one extremum of them is found faster so
 MIN_CODE = 15  # statements: less is not worth the copies into tiles
 MAX_CODE = 200  # statements of all copies: LLVM takes long to compile more
@@ -34,7 +34,7 @@ OF_FUNCTION = 15  # how many an elementary function counts for
 
 
 def put_rows_in_lanes(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, with loops over short rows as straight loops."""
+    """The same statements, with loops over short rows as loops whose lanes are rows."""
     body = tuple(body)
     uses = Counter(accesses(walk(body)))
     register = vector_registers()[1]
@@ -68,13 +68,13 @@ def _in_lanes(loop: For, uses: Mapping[Buffer, int], register: int) -> list[Stat
 
 def _is_scratch(temp: Buffer, loop: For) -> bool:
     """Whether each iteration stores a temp anew, at the same places."""
-    steps, found = Steps({loop.index: 1}), []
+    steps, uses = Steps({loop.index: 1}), []
     for each in walk(loop.body):
         if isinstance(each, Let):
             steps[each.target] = steps.of(each)
         elif isinstance(each, Load | Store) and each.buffer is temp:
-            found.append((type(each), steps.at(temp, each.index)))
-    return found[0][0] is Store and not any(step for _, step in found)
+            uses.append((type(each), steps.at(temp, each.index)))
+    return uses[0][0] is Store and not any(step for _, step in uses)
 
 
 def _straight(loop: For, private: Collection[Buffer], register: int) -> For | None:

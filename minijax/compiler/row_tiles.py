@@ -2,7 +2,7 @@
 
 A tile has the first element of each of its rows, then the second, and so on. Each run of straight
 code along a row becomes a loop over the lanes; what one run computes for another has a place for
-each lane.  Builds on vectorization.py; outer_loop_vectorization.py chooses the loops.  Chapter 24.
+each lane.  Builds on vectorization.py; outer_loop_vectorization.py chooses the loops.  Chapter 26.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -69,6 +69,9 @@ class _Tile:
         self.places: dict[Scalar | Variable | Buffer | Row, Buffer] = {}
 
     def body(self) -> list[Statement] | None:
+        """The statements of a tile: rows are loaded, computed with, and stored; None if they cannot
+        be.
+        """
         parts = list(self.parts(self.loop.body))
         if not all(isinstance(each, For | STRAIGHT) for each in walk(self.loop.body)):
             return None
@@ -86,9 +89,9 @@ class _Tile:
         copies = {x: self.copy_of(x) for x in rows}
         body = [*[copies[x] for x in rows if x[0] in self.loaded], *inner,
                 *[copies[x] for x in rows if x[0] in self.stored]]
-        lanes = [each for each in walk(body) if isinstance(each, For) and not any(
+        innermost = [each for each in walk(body) if isinstance(each, For) and not any(
             isinstance(x, For) for x in walk(each.body))]
-        return body if all(map(_is_in_order, lanes)) else None
+        return body if all(map(_is_in_order, innermost)) else None
 
     def parts(self, body: Iterable[Statement]) -> Iterator[Part]:
         """Loops, and what stands between them."""

@@ -1,7 +1,7 @@
-"""Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code, pairs of
-reals for complex numbers, words for keys.
+"""Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code, laws.
 
-Builds on algebraic_simplification.py and what it imports below.
+Complex numbers become pairs of reals, keys their words. Builds on algebraic_simplification.py,
+pairs.py, scan_hoisting.py, transpose_folding.py and sparse_accumulation.py.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
@@ -133,7 +133,7 @@ class Simplifier:
     def _emit(self, eqn: JaxprEqn, primitive: core.Primitive, operands: Sequence[Atom]) -> Atom:
         """The result of an elementwise operation in place of an equation."""
         aval = eqn.outvars[0].aval
-        shape = aval.shape if any(isinstance(x, Var) for x in operands) else ()
+        shape = np.broadcast_shapes(*(x.aval.shape for x in operands))
         out, = self._simplified(eqn.replace(primitive=primitive, invars=tuple(operands), params={},
                                             outvars=(Var(aval.update(shape=shape)),)))
         return out

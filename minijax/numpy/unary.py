@@ -201,8 +201,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     wide = convert(a, np.dtype("float32")) if a.dtype.itemsize < 4 else a
     factor = float(10.0 ** decimals)
     rounded = lax.round(wide * factor, lax.RoundingMethod.TO_NEAREST_EVEN)
-    return weak_if_scalar(convert(divided_by_constant(rounded, factor), a.dtype,
-                                  a.weak_type))
+    return weak_if_scalar(convert(divided_by_constant(rounded, factor), a.dtype, a.weak_type))
 
 
 around = round

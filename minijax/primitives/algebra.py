@@ -121,9 +121,6 @@ def quotient(x: Any, y: Any) -> Any:
     return np.multiply(x, np.reciprocal(y)) if is_broadcast else np.divide(x, y)
 
 
-quotient.of_halves = True  # type: ignore[attr-defined]  # the reciprocals are rounded, too
-
-
 def in_parts(real: Any, imag: Any) -> Any:
     """Complex numbers part by part: `x + 1j * y` would make nan of an infinite y."""
     real, imag = np.broadcast_arrays(real, imag)
@@ -165,7 +162,7 @@ def _derivative_of_quotient(n: int, z: Any, x: Any, y: Any) -> Any:
 
 div_p, div = binary(
     "div", "Elementwise quotient; of integers truncated towards zero, and -1 where y is 0.",
-    impl=quotient,
+    impl=quotient, takes_halves=True,  # in float16 the reciprocals are rounded, too
     derivatives=(lambda t, z, x, y: div(t, y),
                  lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=transposed(lambda ct, x, y: div(ct, y), None),

@@ -163,12 +163,13 @@ def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "",
 
 
 def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | None = None,
-              **slots: Any) -> Primitive:
+              takes_halves: bool = False, **slots: Any) -> Primitive:
     if "element" in slots:
         slots["element"] = wide(slots["element"])
     elif impl is None:
         impl = getattr(np, name, None)
-    return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl), **slots)
+    return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl, takes_halves),
+                       **slots)
 
 
 def _explained(name: str, meaning: str, operands: str, accepts: tuple, shows: str

@@ -39,15 +39,14 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
-    """A meaning from a NumPy function; narrow floats are computed in float32 and rounded once.
-
-    A function with an attribute `of_halves` takes float16 as it is.
+def in_numpy(f: Callable[..., Any], takes_halves: bool = False) -> Callable[..., list]:
+    """A meaning from a NumPy function; narrow floats are computed in float32 and rounded once, but
+    for float16 if the function takes it as it is.
     """
     def impl(*arrays: np.ndarray, **params: Any) -> list:
         dtype = arrays[0].dtype
         wide = computed_in(dtype)
-        if wide is dtype or dtype == np.float16 and hasattr(f, "of_halves"):
+        if wide is dtype or takes_halves and dtype == np.float16:
             return [f(*arrays, **params)]
         out = np.asarray(f(*(x.astype(computed_in(x.dtype)) for x in arrays), **params))
         return [out.astype(dtype) if out.dtype == wide else out]

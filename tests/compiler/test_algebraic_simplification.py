@@ -8,6 +8,7 @@ import minijax
 from minijax.compiler import algebraic_simplification
 from minijax.compiler.simplify import simplify
 from minijax.core import ShapedArray, tracing
+from minijax.core.jaxpr import check_jaxpr
 
 lines = [line for line in algebraic_simplification.LAWS.splitlines() if line]
 EDGES = np.float32([0, 1, -1, 2.5, -.3, 80, -80, 1e3, -1e3, 1e30, -1e30, np.inf, -np.inf, np.nan])
@@ -81,6 +82,21 @@ def test_a_quotient_by_a_constant_or_broadcast_number_has_the_bits_of_jax(text, 
         for each in ours:
             for x, y in zip(each, jax_says(lambda c=compiled: quotients(jax, c)), strict=True):
                 np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("line", lines)
+@pytest.mark.parametrize("small", ["abcd"[k] for k in range(4)])
+def test_a_program_by_the_laws_is_well_typed_whatever_is_broadcast(line, small):
+    avals = [ShapedArray(() if x == small else (3, 4), np.float32) for x in "abcd"]
+    program = tracing.stage(lambda *args: [left_side(line, minijax)(*args)], avals)
+    check_jaxpr(simplify(program).jaxpr)
+
+
+def test_a_minus_zero_stays_where_nothing_is_added_under_jit_alone():
+    zero = np.float32(-0.)
+    for lib in (minijax, jax):
+        assert np.signbit(lib.jit(lambda x: x + 0.)(zero))
+        assert not np.signbit(lib.numpy.asarray(zero) + 0.)
 
 
 def test_integers_obey_no_laws():

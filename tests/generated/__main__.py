@@ -44,7 +44,7 @@ CHUNK = 250  # programs of one process: machine code fills its memory
 
 def work(seeds: range, options: argparse.Namespace) -> None:
     """Run the programs of these seeds; a line of JSON before and after each."""
-    from minijax.compiler import fusion, outer_loop_vectorization
+    from minijax.compiler import fusion, nests, outer_loop_vectorization
     from . import planted
     from .programs import generate
     from .running import against, check, minimise, poisoned_memory, quick_compiler, row_of
@@ -55,7 +55,8 @@ def work(seeds: range, options: argparse.Namespace) -> None:
                 against(options.against)[0](generate(seed, options.against))
         return
     gc.disable()
-    fusion.MIN_ROWS = outer_loop_vectorization.MIN_ROWS = 4  # generated arrays are small
+    for module in (fusion, nests, outer_loop_vectorization):
+        module.MIN_ROWS = 4  # type: ignore[attr-defined]  # generated arrays are small
     with ExitStack() as stack:
         # What programs print while they are written must not stand among the lines of JSON.
         stack.enter_context(redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
