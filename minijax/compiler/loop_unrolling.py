@@ -39,6 +39,11 @@ def _unrolled(loop: Statement, register: int) -> tuple[Statement, ...]:
             or any(isinstance(each, For | Call) for each in inside) or lanes_in(loop, register)
             or lanes_of_sum(loop)):
         return (loop,)
-    b, first = Arithmetic(), int(loop.start.value)  # type: ignore[union-attr]
-    return tuple(each for k in range(first, first + loop.trip_count) for each in specialized(
+    return copies(loop, Arithmetic())
+
+
+def copies(loop: For, b: Arithmetic) -> tuple[Statement, ...]:
+    """The copies of a loop's body, one for each iteration."""
+    first = int(loop.start.value)  # type: ignore[union-attr]
+    return tuple(each for k in range(first, first + (loop.trip_count or 0)) for each in specialized(
         loop.body, {loop.index: Constant(np.int64(k), INT64)}, b))

@@ -11,16 +11,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 
 from .arithmetic import Arithmetic
 from .builder import SHORT_ROW
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .fusion import MIN_ROWS
-from .index_set_splitting import specialized
 from .lanes import ORDERLESS, lanes_of_sum, reductions
-from .loops import (INT64, Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
+from .loop_unrolling import copies
+from .loops import (Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
                     Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
                     with_origin)
 from .row_tiles import in_tiles, stores_apart
@@ -79,9 +78,9 @@ def _is_scratch(temp: Buffer, loop: For) -> bool:
 
 def _straight(loop: For, private: Collection[Buffer], register: int) -> For | None:
     """A loop over short rows without loops inside, if it is printed in vectors then."""
-    if _copies(loop.body) > 3 * MAX_CODE:
+    if _count_unrolled(loop.body) > 3 * MAX_CODE:
         return None
-    unrolled = _unrolled(loop.body, {}, Arithmetic())
+    unrolled = _unrolled(loop.body, Arithmetic())
     if not is_straight(unrolled):
         return None
     body = _in_registers(unrolled, private)
@@ -96,9 +95,9 @@ def _straight(loop: For, private: Collection[Buffer], register: int) -> For | No
     return straight if is_fit and code_of(body) + shuffles(straight) <= MAX_CODE else None
 
 
-def _copies(body: Iterable[Statement]) -> int:
+def _count_unrolled(body: Iterable[Statement]) -> int:
     """The number of statements without loops."""
-    return sum((each.trip_count or 0) * _copies(each.body) if isinstance(each, For) else 1
+    return sum((each.trip_count or 0) * _count_unrolled(each.body) if isinstance(each, For) else 1
                for each in body)
 
 
@@ -108,19 +107,11 @@ def code_of(body: Iterable[Statement]) -> int:
                for each in walk(body))
 
 
-def _unrolled(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
-              ) -> tuple[Statement, ...]:
+def _unrolled(body: Iterable[Statement], b: Arithmetic) -> tuple[Statement, ...]:
     """Statements with copies of the bodies of loops in place of these."""
-    result: list[Statement] = []
-    for each in body:
-        if not isinstance(each, For):
-            result += specialized((each,), names, b)
-            continue
-        first = int(each.start.value)  # type: ignore[union-attr]
-        for k in range(first, first + (each.trip_count or 0)):
-            inner = names | {each.index: Constant(np.int64(k), INT64)}
-            result += _unrolled(each.body, inner, b)
-    return tuple(result)
+    return tuple(new for each in body for new in (
+        copies(replace(each, body=_unrolled(each.body, b)), b) if isinstance(each, For)
+        else [each]))
 
 
 def _in_registers(body: Iterable[Statement], private: Collection[Buffer]

@@ -14,7 +14,8 @@ import numpy as np
 from .arithmetic import Arithmetic
 from .interleaving import groups_in
 from .loops import (INT64, Assign, Buffer, Constant, Declare, For, Index, Let, Load, Operand, Read,
-                    Scalar, Statement, Store, Variable, defined, substituted, used, walk)
+                    Scalar, Statement, Store, Variable, copied, defined, substituted, used, walk,
+                    with_origin)
 from .steps import Steps
 from .vectorization import STRAIGHT, gathers
 
@@ -32,7 +33,8 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
         return None
     count, rest = divmod(loop.trip_count or 0, lanes)
     tiles = replace(loop, index=tile.index, stop=_integer(count), body=tuple(body))
-    return [tiles, replace(loop, start=_integer(count * lanes))] if rest else [tiles]
+    left, = copied((replace(loop, start=_integer(count * lanes)),), {})  # with names of its own
+    return [with_origin(x, loop) for x in ([tiles, left] if rest else [tiles])]
 
 
 def _is_in_order(loop: For) -> bool:
@@ -139,13 +141,7 @@ class _Tile:
         lane, body, names = self.begun()
 
         def named(x: Any) -> Any:
-            if x in names or self.runs.get(x, run) is run or isinstance(x, Variable):
-                return names.get(x, x)
-            new = Scalar(x.name, x.dtype)
-            body.append(Let(new, self.lets[x].op, tuple(map(named, self.lets[x].args)))
-                        if self.is_index(x) else Load(new, self.place_of(x), (lane,)))
-            names[x] = new
-            return new
+            return self.number(x, run, lane, body, names)
 
         reduces = False
         for each in run:
@@ -177,13 +173,17 @@ class _Tile:
     def ended(self, lane: Scalar, body: Iterable[Statement], vectorize: str) -> For:
         return For(lane, _integer(0), _integer(self.lanes), tuple(body), "", vectorize)
 
-    def again(self, x: Any, names: dict[Any, Any], body: list[Statement]) -> Any:
-        """An index, computed again."""
-        if x not in names and x in self.lets:
-            args = tuple(self.again(arg, names, body) for arg in self.lets[x].args)
-            names[x] = Scalar(x.name, x.dtype)
-            body.append(Let(names[x], self.lets[x].op, args))
-        return names.get(x, x)
+    def number(self, x: Any, run: Any, lane: Scalar, body: list[Statement], names: dict[Any, Any]
+               ) -> Any:
+        """What a run calls a number: one of another run is loaded, an index computed again."""
+        if x in names or self.runs.get(x, run) is run or isinstance(x, Variable):
+            return names.get(x, x)
+        new = Scalar(x.name, x.dtype)
+        body.append(Let(new, self.lets[x].op, tuple(
+            self.number(arg, run, lane, body, names) for arg in self.lets[x].args))
+            if self.is_index(x) else Load(new, self.place_of(x), (lane,)))
+        names[x] = new
+        return new
 
     # Places: a buffer on the stack for a scalar, a variable, a private temp or rows
 
@@ -217,7 +217,7 @@ class _Tile:
         """The loop that loads the rows of a tile, or stores them."""
         (buffer, first), place = row, self.places[row]
         lane, body, names = self.begun()
-        at = self.again(first, names, body)
+        at = self.number(first, None, lane, body, names)
         for k in range(buffer.shape[1]):
             x, here, there = Scalar("", buffer.dtype), (at, _integer(k)), (_integer(k), lane)
             body += [Load(x, place, there), Store(buffer, here, x)] if buffer in self.stored else [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from minijax import jit, lax, nn, numpy as jnp
+from minijax import disable_jit, enable_x64, jit, lax, nn, numpy as jnp
 from minijax.compiler.loops import For, walk
 from minijax.compiler.outer_loop_vectorization import put_rows_in_lanes
 from tests.running_text import run_text
@@ -59,24 +59,17 @@ def test_loops_over_longer_or_few_rows_stay_as_they_are(f, x):
 
 @pytest.mark.parametrize("n", [2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 16, 20])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_rows_of_every_length_have_the_numbers_of_the_interpreted_program(name, n, disabled_jit):
+def test_rows_of_every_length_have_the_numbers_of_the_interpreted_program(name, n):
     x, f = rows_of(n), FUNCTIONS[name]
-    with disabled_jit:
+    with disable_jit():
         expected = f(jnp.asarray(x))
     np.testing.assert_allclose(jit(f)(x), expected, rtol=2e-6, atol=1e-6)
-
-
-@pytest.fixture
-def disabled_jit():
-    import minijax
-    return minijax.disable_jit()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "float64", "uint8", "complex64"])
 @pytest.mark.parametrize("n", [3, 5])
 def test_elements_of_every_width_are_sorted_into_lanes_and_back(dtype, n):
-    import minijax
-    with minijax.enable_x64(dtype == "float64"):
+    with enable_x64(dtype == "float64"):
         x = (rows_of(n) * 20).astype(dtype)
         f = jit(lambda x: jnp.stack([x[:, k] * (k + 1) for k in range(n)][::-1], 1))
         np.testing.assert_array_equal(f(x), np.stack([
@@ -88,37 +81,37 @@ def test_elements_of_every_width_are_sorted_into_lanes_and_back(dtype, n):
     lambda x: (x.argmin(1), x.min(1).sum()), lambda x: (nn.softmax(x), nn.logsumexp(x, 1).mean()),
     lambda x: (x - x.max(1, keepdims=True), (x * x).sum(1).sum(), x.argmax(1)),
     lambda x: (jnp.exp(x - x.max(1, keepdims=True)).sum(1).max(), jnp.sort(x, 1)[:, 0])])
-def test_results_for_each_row_beside_a_total_of_all_rows(f, n, disabled_jit):
+def test_results_for_each_row_beside_a_total_of_all_rows(f, n):
     points = rows_of(n)
     for x in (points, np.repeat(points, 2, 0)[:150]):
-        with disabled_jit:
+        with disable_jit():
             expected = f(jnp.asarray(x))
         for found, wanted in zip(jit(f)(x), expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("d, k", [(1, 3), (2, 3), (3, 7), (5, 2)])
-def test_points_are_assigned_to_centres_beside_a_total(d, k, disabled_jit):
+def test_points_are_assigned_to_centres_beside_a_total(d, k):
     points, centres = rows_of(d), rows_of(d)[:k] + 1
 
     def nearest(x, c):
         distances = ((x[:, None] - c[None]) ** 2).sum(-1)
         return distances.argmin(1), distances.min(1).sum()
 
-    with disabled_jit:
+    with disable_jit():
         expected = nearest(jnp.asarray(points), jnp.asarray(centres))
     found = jit(nearest)(points, centres)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
 
 
-def test_a_row_that_is_updated_at_an_index_from_an_array(disabled_jit):
+def test_a_row_that_is_updated_at_an_index_from_an_array():
     def sums(x, at):
         def step(x, i):
             return x, lax.dynamic_update_slice(x, x[:1, :1, :3], (0, i, 1)).sum()
         return lax.scan(step, x, at)[1]
 
     x, at = rows_of(4)[:4][None], np.arange(ROWS) % 4
-    with disabled_jit:
+    with disable_jit():
         expected = sums(jnp.asarray(x), jnp.asarray(at))
     np.testing.assert_allclose(jit(sums)(x, at), expected, rtol=1e-5)
