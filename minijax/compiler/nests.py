@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,48 +66,80 @@ class Nest:
 
 def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     """Group tasks, in an order that respects their dependences, into nests to run in order."""
-    producers = {v: task for task in tasks for v in task.outvars}
-    nests: list[Nest] = []
-    positions: dict[Node, int] = {}
-    # for each affinity the nests with a task that has it
-    affinities: defaultdict[Any, dict[int, None]] = defaultdict(dict)
+    fusion = _Fusion(tasks, depth)
     for task in tasks:
-        position = _find_nest(task, nests, positions, producers, affinities, depth)
-        if position == len(nests):
-            nests.append(Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
-        nest = nests[position]
-        nest.tasks.append(task)
-        nest.column_axes = nest.column_axes or _columns(task, depth)
-        positions[task] = position
-        for affinity in _affinities(task, task.outvars, (task.is_constant,), depth):
-            affinities[affinity][position] = None
+        fusion.add(task)
+    nests = [nest for nest in fusion.nests if nest.tasks]
     for nest in nests:
         _plan(nest)
     return nests
 
 
+class _Fusion:
+    """The nests of the tasks so far."""
+
+    def __init__(self, tasks: Sequence[Node], depth: int) -> None:
+        self.depth, self.nests = depth, list[Nest]()
+        self.producers = {v: task for task in tasks for v in task.outvars}
+        self.positions: dict[Node, int] = {}
+        # for each affinity the nests with a task that has it
+        self.affinities: defaultdict[Any, dict[int, None]] = defaultdict(dict)
+
+    def add(self, task: Node) -> None:
+        """Put a task into the first nest that it can be fused with to advantage, or a new one."""
+        depth, earliest = self.depth, self.earliest(task)
+        constant = (True, False) if task.is_constant else (True,)
+        candidates = sorted({position for each in _affinities(task, task.reads, constant, depth)
+                             for position in self.affinities.get(each, ())
+                             if self.nests[position].tasks})
+        position = next((k for k in candidates if k >= earliest
+                         and _can_fuse(task, self.nests[k], depth)), len(self.nests))
+        if position == len(self.nests):
+            self.nests.append(
+                Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
+        self.join([task], position)
+        for other in candidates:
+            if other < position and self.join(self.nests[position].tasks, other):
+                self.nests[position].tasks = []
+                break
+
+    def earliest(self, task: Node) -> int:
+        """The first nest after, or with, what a task reads."""
+        earliest = 0
+        for v, patterns in task.reads.items():
+            if v in self.producers:
+                position = self.positions[self.producers[v]]
+                nest = self.nests[position]
+                fusible = _can_fuse(task, nest, self.depth) and all(
+                    _aligned(patterns, self.producers[v], v, axis)
+                    for axis in range(self.depth, self.depth + max(len(nest.column_axes), 1)))
+                earliest = max(earliest, position if fusible else position + 1)
+        return earliest
+
+    def join(self, tasks: list[Node], position: int) -> bool:
+        """Put tasks into a nest, perhaps from a later one that has no others, if all can be fused
+        with it.
+        """
+        nest, before = self.nests[position], self.positions.get(tasks[-1], position)
+        count, axes = len(nest.tasks), nest.column_axes
+        for task in tasks:
+            if self.earliest(task) > position or nest.tasks and not _can_fuse(
+                    task, nest, self.depth):
+                del nest.tasks[count:]
+                nest.column_axes = axes
+                self.positions.update(dict.fromkeys(tasks, before))
+                return False
+            nest.tasks.append(task)
+            nest.column_axes = nest.column_axes or _columns(task, self.depth)
+            self.positions[task] = position
+        for task in tasks:
+            for affinity in _affinities(task, task.outvars, (task.is_constant,), self.depth):
+                self.affinities[affinity][position] = None
+        return True
+
+
 def _size(task: Node, depth: int) -> int | None:
     return None if task.opaque or len(task.loops) <= depth else task.loops[depth]
-
-
-def _find_nest(task: Node, nests: list[Nest], positions: dict[Node, int],
-               producers: dict[Var, Node], affinities: Mapping[Any, Iterable[int]], depth: int
-               ) -> int:
-    """The position of the first nest that a task can be fused with to advantage; else the end."""
-    earliest = 0
-    for v, patterns in task.reads.items():
-        if v in producers:
-            position = positions[producers[v]]
-            nest = nests[position]
-            fusible = _can_fuse(task, nest, depth) and all(
-                _aligned(patterns, producers[v], v, axis)
-                for axis in range(depth, depth + max(len(nest.column_axes), 1)))
-            earliest = max(earliest, position if fusible else position + 1)
-    constant = (True, False) if task.is_constant else (True,)
-    candidates = sorted({position for each in _affinities(task, task.reads, constant, depth)
-                         for position in affinities.get(each, ())})
-    return next((position for position in candidates if position >= earliest
-                 and _can_fuse(task, nests[position], depth)), len(nests))
 
 
 def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
