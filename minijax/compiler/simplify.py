@@ -18,6 +18,7 @@ from minijax.core.dce import without_dead_equations
 from minijax.primitives.convert import copy_p
 
 from .algebraic_simplification import by_law, multiply_by_reciprocals
+from .one_hot import as_comparison
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .scan_hoisting import hoist_products
 from .sparse_accumulation import as_scatter_add
@@ -26,6 +27,7 @@ from .transpose_folding import fold_transposes
 # Equations that only call the program in this parameter.
 # JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
 # `checkpoint` is not among them: merged with the forward pass, nothing would be computed again.
+MOST = 1 << 22  # elements of an array that is computed while the program is compiled
 CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
@@ -105,6 +107,10 @@ class Simplifier:
             called = hoist_products(eqn)
         if called is not None:
             return self.enter(called, args)
+        if comparison := as_comparison(eqn, self.producers, self.value_of):
+            outs = self.enter(*comparison)
+            self.producers[outs[0]] = eqn  # for sums with it
+            return outs
         if scatter := as_scatter_add(eqn, self.owned_sums, self.producers):
             total = self.enter(*scatter)
             self.owned_sums.update(total)
@@ -125,6 +131,20 @@ class Simplifier:
             self.producers.update((v, eqn) for v in eqn.outvars)
             self.eqns.append(eqn)
         return self.eqns_by_key[key]
+
+    def value_of(self, x: Atom) -> np.ndarray | None:
+        """The array of an atom that depends on no input."""
+        if isinstance(x, Literal):
+            return buffer_of(x.value)
+        constants, eqn = dict(self.consts.values()), self.producers.get(x)
+        if x in constants:
+            return buffer_of(constants[x])
+        if eqn is None or not _is_foldable(eqn) or x.aval.size > MOST:
+            return None
+        values = [value for v in eqn.invars if (value := self.value_of(v)) is not None]
+        if len(values) < len(eqn.invars):
+            return None
+        return _evaluated(eqn, values)[eqn.outvars.index(x)]
 
     def by_law(self, eqn: JaxprEqn) -> Atom | None:
         """The result of an equation by a law of real numbers; None if none applies."""
@@ -156,14 +176,22 @@ def _fold(eqn: JaxprEqn) -> list[Literal] | None:
     """
     literals = [x for x in eqn.invars if isinstance(x, Literal)]
     results = [v.aval for v in eqn.outvars]
-    if (len(literals) != len(eqn.invars) or not literals or eqn.effects
-            or any(subjaxprs(eqn.params)) or any(aval.shape for aval in results)
-            or not callable(eqn.primitive.impl) or not callable(eqn.primitive.element)):
+    if (len(literals) != len(eqn.invars) or not literals or not _is_foldable(eqn)
+            or any(aval.shape for aval in results)):
         return None
-    with np.errstate(all="ignore"):
-        values = eqn.primitive.impl(*(buffer_of(x.value) for x in literals), **eqn.params)
+    values = _evaluated(eqn, [buffer_of(x.value) for x in literals])
     return [_literal(np.asarray(value, aval.dtype), aval)
             for value, aval in zip(values, results, strict=True)]
+
+
+def _is_foldable(eqn: JaxprEqn) -> bool:
+    return (not eqn.effects and not any(subjaxprs(eqn.params))
+            and callable(eqn.primitive.impl) and callable(eqn.primitive.element))
+
+
+def _evaluated(eqn: JaxprEqn, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    with np.errstate(all="ignore"):
+        return eqn.primitive.impl(*values, **eqn.params)
 
 
 def _equation_key(eqn: JaxprEqn) -> Hashable:
