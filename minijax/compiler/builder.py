@@ -26,7 +26,8 @@ ROWS = 8     # rows of terms that are combined before the row of results is load
 # Operations of one instruction, for which short rows are combined so; a maximum takes six.
 CHEAP = {"add", "mul"}
 LANES = 256  # columns whose sums are in registers
-SHORT_ROW = 16  # terms: outer_loop_vectorization.py puts such rows in lanes,
+# Terms: outer_loop_vectorization.py puts such rows in lanes, and those with elementary functions;
+SHORT_ROW, MIDDLING_ROW = 16, 48
 ROWS_IN_LANES = 256  # a multiple of so many, which fill the vectors of any processor
 # On a GPU: terms of a block, and of a thread down a column; enough blocks, and enough threads.
 BLOCK_TERMS, THREAD_TERMS, MIN_BLOCKS, MIN_THREADS = 1 << 14, 128, 1 << 10, 1 << 17
@@ -267,6 +268,8 @@ class Builder(Arithmetic):
             with self._scope() as scope:
                 x = self.actual(side())
             sides.append((scope.statements, x))
+        if not any(statements or self._depth[x] >= len(self.scopes) for statements, x in sides):
+            return self.select(condition, *(x for _, x in sides))
         result = self.variable(0, x.dtype)
         bodies = [(*statements, Assign(result, x)) for statements, x in sides]
         self.emit(If(condition, *bodies))
@@ -299,12 +302,12 @@ class Builder(Arithmetic):
             return self._reduce_on_gpu(ops, n, terms_at, inner_terms, width)
         adds = "add" in ops
         max_size = ROWS * CHAIN if width > 1 else max(block // max(inner_terms, 1), 1)
-        if adds and inner_terms > SHORT_ROW:
+        if adds and inner_terms > MIDDLING_ROW:
             max_size = min(max_size, CHAIN)
         if n <= max_size:
             return self._reduce_serially(ops, self.index(0), n, terms_at, width)
         size = block_size(n, max_size)
-        if 1 < inner_terms <= SHORT_ROW:
+        if 1 < inner_terms <= MIDDLING_ROW:
             size = max(size // ROWS_IN_LANES, 1) * ROWS_IN_LANES
         shape = (-(-n // size), width)[:1 + (width > 1)]
         partials: list[Buffer] = []

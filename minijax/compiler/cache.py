@@ -22,7 +22,7 @@ import numpy as np
 from minijax import config
 from minijax.core.jaxpr import ClosedJaxpr
 
-from . import cpu, host, llvm, pool
+from . import cpu, host, llvm, pool, routines
 from .digest import constants_of, digest_of
 from .executable import WIDE, Code
 from .interrupts import equations_of
@@ -33,8 +33,8 @@ from .tiers import QuickCode, is_short
 
 MAGIC = b"minijax kernel 7\n"  # counts the changes to how cpu.py compiles a text
 SYMBOLS = (llvm.SYMBOL,)
-EXTERNAL = r"@((?:blas|block|minijax)_\w+)"  # external symbols of a kernel
-_blocks: dict[Any, Any] = {}  # microkernels, by name and processor; kernels have their addresses
+EXTERNAL = r"@((?:blas|block|transpose|minijax)_\w+)"  # external symbols of a kernel
+_microkernels: dict[Any, Any] = {}  # by name and processor; kernels have their addresses
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
@@ -126,17 +126,17 @@ def _in_tiers(key: str, externals: Collection[str], text: Callable[[], str], fol
 def addresses_of(externals: Collection[str]) -> dict[str, int]:
     """The addresses of what a kernel calls."""
     return {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
-            else block(name) if name.startswith("block_")
+            else microkernel(name) if routines.is_microkernel(name)
             else blas(name.removeprefix("blas_")) for name in externals}
 
 
-def block(name: str) -> int:
-    """The address of a product's microkernel, which programs share."""
+def microkernel(name: str) -> int:
+    """The address of a microkernel, which programs share."""
     key = name, cpu.host()
-    if key not in _blocks:
-        text = llvm.block_assembly(name)
-        _blocks[key] = linked(lambda: text, (name,), {}, level=1)
-    return _blocks[key][name]
+    if key not in _microkernels:
+        text = llvm.microkernel_assembly(name)
+        _microkernels[key] = linked(lambda: text, (name,), {}, level=1)
+    return _microkernels[key][name]
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],

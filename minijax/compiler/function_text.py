@@ -252,7 +252,7 @@ class FunctionText:
     def address(self, buffer: Buffer, index: Index) -> str:
         """The address of an element."""
         array, data = _stored_type(buffer.dtype), self.value(buffer)
-        for size in reversed(buffer.shape[1:len(index)]):
+        for size in reversed(buffer.shape[len(buffer.shape) - len(index) + 1:]):
             array = f"[{size} x {array}]"
         steps = "".join(f", {self.typed(x)}" for x in index)
         return self.computed(

@@ -15,7 +15,7 @@ from minijax.core import Cannot
 from minijax.core.jaxpr import JaxprEqn, Literal, Var
 from minijax.util.lazily import cached_property
 
-from .builder import SHORT_ROW
+from .builder import MIDDLING_ROW
 from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element, squeezed
 
 _STORE_COST = 3.0
@@ -24,7 +24,7 @@ _MAX_DEPTH = 50  # rules call one another: a longer chain is cut by a stored val
 _LAZY_READS = 1.5  # how often a loop rule may read an element of an operand that is not stored
 SLOW = 16.  # the cost of an elementary function
 MIN_ROWS = 64  # fewer are worth neither a loop of their own nor lanes
-MIDDLING = range(SHORT_ROW + 1, 129)  # elements of a row
+MIDDLING = range(MIDDLING_ROW + 1, 129)  # elements of a row
 _MAX_ACCESSES = 16  # a value with so many different accesses is stored
 
 

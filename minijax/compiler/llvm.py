@@ -21,7 +21,7 @@ from .loops import (INT64, For, Kernel, Scalar, Statement, accesses, cached_on_n
 from .memory import WORD
 from .outer_loop_vectorization import put_rows_in_lanes
 from .outlining import Outlined, outlined_loops
-from .routines import block
+from .routines import microkernel
 from .vector_text import VectorText
 from .vectors import Function, called_in, lanes_of
 
@@ -46,16 +46,14 @@ def transformed(kernel: Kernel) -> Kernel:
     return replace(kernel, body=unroll_loops(order_as_integers(body)))
 
 
-def block_assembly(name: str) -> str:
-    """The microkernel of a matrix product as a module of its own. The columns of its block are one
-    vector, so its accumulators stay in registers.
-    """
-    parameters, accumulators, body = block(name)
-    nothing = Kernel(name, (), (), (), (), 0, {}, ())  # to outline: totals are in registers
+def microkernel_assembly(name: str) -> str:
+    """A microkernel as a module of its own. Its rows are vectors, which stay in registers."""
+    parameters, registers, lanes, body = microkernel(name)
+    nothing = Kernel(name, (), (), (), (), 0, {}, ())  # to outline
     module = ModuleText(nothing)
-    inner = module.printer(accumulators[0].size)
+    inner = module.printer(lanes)
     inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
-    inner.allocate_on_stack(accumulators)
+    inner.allocate_on_stack(registers)
     inner.body(body)
     signature = ", ".join(map(inner.typed, parameters))
     return module.assembled(inner.text(f"void @{name}({signature})"))

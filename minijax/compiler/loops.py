@@ -105,7 +105,7 @@ class Variable(Named):
 Operand: TypeAlias = Scalar | Constant
 
 
-# A number for each axis of a buffer, or one alone: the position in row-major order.
+# A number for each axis of a buffer; or fewer: the first is then a position in several axes.
 Index: TypeAlias = tuple[Operand, ...]
 
 

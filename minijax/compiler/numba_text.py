@@ -257,7 +257,7 @@ class Program:
         if re.fullmatch(routines.BLOCK, call.external):
             key = (call.external,)
             if key not in self.functions:
-                parameters, sums, body = routines.block(call.external)
+                parameters, sums, _, body = routines.block(call.external)
                 kernel = replace(_kernel(call.external, tuple(body)), temps=tuple(sums))
                 printer = NumbaText(kernel, self, flat=parameters)
                 names = [*map(printer.named, parameters)]

@@ -13,12 +13,14 @@ from typing import Any
 
 
 from .arithmetic import Arithmetic
-from .builder import SHORT_ROW
+from .builder import MIDDLING_ROW, SHORT_ROW
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .fusion import MIN_ROWS
+from .integer_order import order_as_integers
 from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loop_unrolling import copies
+from .loop_coalescing import coalesced
 from .loops import (Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
                     Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
                     with_origin)
@@ -48,9 +50,11 @@ def put_rows_in_lanes(body: Iterable[Statement]) -> tuple[Statement, ...]:
 def _in_lanes(loop: For, uses: Mapping[Buffer, int], register: int) -> list[Statement] | None:
     """A loop over short rows with rows in lanes: in registers, if that is little code, or in tiles.
     """
+    loop = coalesced(loop)
     inside = [each for each in walk(loop.body) if isinstance(each, For)]
+    longest = MIDDLING_ROW if code_of(loop.body) > OF_FUNCTION else SHORT_ROW
     if (loop.vectorize not in ("parallel", "apart", "reduce") or (loop.trip_count or 0) < MIN_ROWS
-            or not inside or not all(0 < (each.trip_count or 0) <= SHORT_ROW for each in inside)):
+            or not inside or not all(0 < (each.trip_count or 0) <= longest for each in inside)):
         return None
     if len(inside) == 1 and (inside[0].trip_count or 0) > FILLING and ORDERLESS.issuperset(
             reductions(inside[0]).values()) and lanes_of_sum(inside[0]):
@@ -61,6 +65,7 @@ def _in_lanes(loop: For, uses: Mapping[Buffer, int], register: int) -> list[Stat
         return [straight]
     if code_of(loop.body) < MIN_CODE:
         return None
+    loop = replace(loop, body=order_as_integers(loop.body))
     lanes = register // max((x.dtype.itemsize for x in accesses(walk(loop.body))), default=8)
     return in_tiles(loop, lanes, private) if (loop.trip_count or 0) >= lanes else None
 

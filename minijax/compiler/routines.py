@@ -1,5 +1,5 @@
 """External routines of kernels, on addresses and int64 numbers: BLAS and LAPACK, whose matrices are
-column-major, and our microkernel for matrix products.
+column-major, and our microkernels for matrix products and transposes.
 
 Builds on builder.py; library.py finds the library's. Chapter 24.
 In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
@@ -7,7 +7,9 @@ In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
 
 import re
 from collections.abc import Callable
-from typing import Any
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,12 +26,17 @@ LIBRARY = "blas_"  # before the name of a routine
 # 1; no routine has more of them, and more arguments than it looks at do no harm.
 LENGTHS = ["i64 1"] * 4
 BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)"  # rows x columns
+TRANSPOSE = r"transpose_(\d+)_(\d+)x(\d+)"  # bits of an element
 # Of stacks of matrices, or of images and weights, of these dtypes; of float32 perhaps in fewer
 # digits.
 _DTYPE = r"([a-z]+\d*(?:_e\d+m\d+[a-z\d]*)?)"  # a name, such as float8_e4m3fn
 PRODUCT, CONVOLUTION = (rf"{name}_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"
                         for name in ("product", "convolution"))
 ALONE = "minijax_blas"  # of pool.py: from 1 to -1 the library uses one thread
+
+
+# Parameters, buffers in registers, the lanes of a vector, statements.
+Microkernel: TypeAlias = tuple[list, list[Buffer], int, list[Statement]]
 
 
 def is_library_call(external: str) -> bool:
@@ -47,6 +54,8 @@ def product_of(x: np.dtype, y: np.dtype, z: np.dtype, precision: Any = None,
 
 def work(call: Call) -> float | None:
     """The approximate cost of a call in simple operations, if it is known."""
+    if match := re.fullmatch(TRANSPOSE, call.external):
+        return float(max(map(int, match.groups()[1:])))
     match, k = re.fullmatch(BLOCK, call.external), call.args[5:6]
     if match is None:
         return None
@@ -59,12 +68,46 @@ def reads_and_writes(call: Call) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]
     of the result only.
     """
     buffers = accessed(call)
-    return (buffers[:2], buffers[2:]) if re.fullmatch(BLOCK, call.external) else (buffers, buffers)
+    return (buffers[:-1], buffers[-1:]) if is_microkernel(call.external) else (buffers, buffers)
 
 
-def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
-    """The microkernel of a matrix product with `k` terms: its parameters, its accumulators, its
-    loops.
+def is_microkernel(external: str) -> bool:
+    return re.fullmatch(rf"{BLOCK}|{TRANSPOSE}", external) is not None
+
+
+def microkernel(name: str) -> Microkernel:
+    """A microkernel of that name."""
+    return (block if re.fullmatch(BLOCK, name) else transpose)(name)
+
+
+def transpose(name: str) -> Microkernel:
+    """The transpose of some rows, of which the next begins `step` elements later; one of the result
+    does so `below` elements later.
+    """
+    bits, rows, columns = map(int, re.fullmatch(TRANSPOSE, name).groups())  # type: ignore[union-attr]
+    b, lanes, word = Builder(), max(rows, columns), np.dtype(f"uint{bits}")
+    x, z = (Buffer(name, word, (), role) for name, role in (("x", "input"), ("z", "output")))
+    step, below = (Scalar(name, INT64) for name in ("step", "below"))
+    square = Buffer("square", word, (lanes, lanes), "local")
+
+    def place(row: int, step: Any, column: Any) -> Any:
+        return (b.add(b.mul(b.index(row), step), column),)
+
+    with b.loop(lanes, vectorize="parallel") as j:
+        for i in range(rows):
+            element = partial(b.load, x, place(i, step, j))
+            b.store(square, (b.index(i), j), element() if columns == lanes else b.choose(
+                b.lt(j, columns), element, partial(b.const, 0, word)))
+    with b.loop(lanes, vectorize="parallel") as i:
+        elements = [b.load(square, (i, b.index(j))) for j in range(lanes)]
+        with b.when(b.lt(i, rows)) if rows < lanes else nullcontext():
+            for j in range(columns):
+                b.store(z, place(j, below, i), elements[j])
+    return [x, step, z, below], [square], lanes, b.scopes[0].statements
+
+
+def block(name: str) -> Microkernel:
+    """The microkernel of a matrix product with `k` terms.
 
     A row of y and of the result, of `stop` numbers, is a vector; the next row begins `step` or
     `below` numbers later. Rows before `row` and columns before `column` are skipped; the others are
@@ -121,4 +164,4 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
             with b.when(b.ne(skipped_columns, 0)), b.loop(stop, column) as j:
                 put(r, j, b.load(edge, (r, j)), is_first)
     parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
-    return parameters, [*sums, edge], b.scopes[0].statements
+    return parameters, [*sums, edge], columns, b.scopes[0].statements

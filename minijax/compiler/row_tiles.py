@@ -5,6 +5,7 @@ code along a row becomes a loop over the lanes; what one run computes for anothe
 each lane.  Builds on vectorization.py; outer_loop_vectorization.py chooses the loops.  Chapter 26.
 """
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -13,14 +14,16 @@ import numpy as np
 
 from .arithmetic import Arithmetic
 from .interleaving import groups_in
-from .loops import (INT64, Assign, Buffer, Constant, Declare, For, Index, Let, Load, Operand, Read,
-                    Scalar, Statement, Store, Variable, copied, defined, substituted, used, walk,
-                    with_origin)
+from .loops import (INT64, Address, Assign, Buffer, Call, Constant, Declare, For, Index, Let, Load,
+                    Read, Scalar, Statement, Store, Variable, copied, defined, substituted, used,
+                    walk, with_origin)
 from .steps import Steps
 from .vectorization import STRAIGHT, gathers
 
 Part: TypeAlias = Any  # a list of straight code, or a loop with a list of parts
-Row: TypeAlias = tuple[Buffer, Operand]  # of two axes, and an index along the first
+Row: TypeAlias = tuple[Buffer, Index]  # what its elements have in common of their indices
+
+LONGEST = 64  # elements of a row
 
 
 def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Statement] | None:
@@ -38,8 +41,7 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
 
 
 def _is_in_order(loop: For) -> bool:
-    return stores_apart(loop) and gathers(
-        loop.body, Steps({loop.index: 1})) <= len(groups_in(loop))
+    return gathers(loop.body, Steps({loop.index: 1})) <= len(groups_in(loop))
 
 
 def stores_apart(loop: For) -> bool:
@@ -88,12 +90,12 @@ class _Tile:
         rows = [x for x in self.places if isinstance(x, tuple)]
         if any(x in self.loaded and x in self.stored for x, _ in rows):
             return None
-        copies = {x: self.copy_of(x) for x in rows}
-        body = [*[copies[x] for x in rows if x[0] in self.loaded], *inner,
-                *[copies[x] for x in rows if x[0] in self.stored]]
-        innermost = [each for each in walk(body) if isinstance(each, For) and not any(
-            isinstance(x, For) for x in walk(each.body))]
-        return body if all(map(_is_in_order, innermost)) else None
+        body = [*[x for row in rows if row[0] in self.loaded for x in self.copies(row)], *inner,
+                *[x for row in rows if row[0] in self.stored for x in self.copies(row)]]
+        runs = [each for each in walk(inner) if isinstance(each, For) and not any(
+            isinstance(x, For) for x in each.body)]
+        return body if all(map(stores_apart, runs)) and all(
+            each in inner or _is_in_order(each) for each in runs) else None
 
     def parts(self, body: Iterable[Statement]) -> Iterator[Part]:
         """Loops, and what stands between them."""
@@ -149,10 +151,11 @@ class _Tile:
                 named(x)
             new = defined(each)
             match each:
-                case Load(target, buffer, index) if self.is_in_tile(buffer, index):
-                    body.append(Load(target, *self.in_tile(buffer, index, lane, names)))
-                case Store(buffer, index, value) if self.is_in_tile(buffer, index):
-                    body.append(Store(*self.in_tile(buffer, index, lane, names), named(value)))
+                case Load(target, buffer, index) if place := self.in_tile(buffer, index):
+                    body.append(Load(target, place[0], (*substituted(place[1], names), lane)))
+                case Store(buffer, index, value) if place := self.in_tile(buffer, index):
+                    body.append(Store(
+                        place[0], (*substituted(place[1], names), lane), named(value)))
                 case Declare(x, value) | Assign(x, value) if x in self.variables:
                     body.append(Store(self.place_of(x), (lane,), named(value)))
                 case Read(target, x) if x in self.variables:
@@ -192,10 +195,18 @@ class _Tile:
         return self.places.setdefault(
             x, Buffer(thing.name, thing.dtype, (*shape, self.lanes), "local"))
 
-    def is_in_tile(self, buffer: Buffer, index: Index) -> bool:
-        """Whether an access is of a private temp, or of an element of a row."""
-        return buffer in self.private or (
-            len(index) == len(buffer.shape) == 2 and self.is_row(index[0]))
+    def in_tile(self, buffer: Buffer, index: Index) -> tuple[Buffer, Index] | None:
+        """Where an element of a private temp or of a row is, in each lane."""
+        if buffer in self.private:
+            return self.place_of(buffer, *buffer.shape), index
+        axes = [k for k, x in enumerate(index) if self.is_row(x)]
+        last = index[axes[0] + 1:] if axes else ()
+        if len(axes) != 1 or not last or self.inside.intersection(index[:axes[0]]):
+            return None
+        shape = buffer.shape[-len(last):]
+        if math.prod(shape) > LONGEST:
+            return None
+        return self.place_of((buffer, index[:axes[0] + 1]), *shape), last
 
     def is_row(self, x: Any) -> bool:
         """Whether an index is that of the row, or so much more."""
@@ -205,21 +216,19 @@ class _Tile:
         return sum(map(self.is_row, let.args)) == 1 and all(
             self.is_row(arg) or arg not in self.inside for arg in let.args)
 
-    def in_tile(self, buffer: Buffer, index: Index, lane: Scalar, names: dict[Any, Any]
-                ) -> tuple[Buffer, Index]:
-        """Where an element of a private temp or of a row is."""
-        if buffer in self.private:
-            return self.place_of(buffer, *buffer.shape), (*substituted(index, names), lane)
-        place = self.place_of((buffer, index[0]), buffer.shape[1])
-        return place, (names.get(index[1], index[1]), lane)
-
-    def copy_of(self, row: Row) -> For:
-        """The loop that loads the rows of a tile, or stores them."""
-        (buffer, first), place = row, self.places[row]
-        lane, body, names = self.begun()
-        at = self.number(first, None, lane, body, names)
-        for k in range(buffer.shape[1]):
-            x, here, there = Scalar("", buffer.dtype), (at, _integer(k)), (_integer(k), lane)
-            body += [Load(x, place, there), Store(buffer, here, x)] if buffer in self.stored else [
-                Load(x, buffer, here), Store(place, there, x)]
-        return self.ended(lane, body, "parallel")
+    def copies(self, row: Row) -> Iterator[Statement]:
+        """Load the rows of a tile, or store them: so many columns at a time as it has rows."""
+        (buffer, (*before, first)), place, lanes = row, self.places[row], self.lanes
+        shape, b = buffer.shape[1 - len(place.shape):], Arithmetic()
+        length, is_load = math.prod(shape), buffer in self.loaded
+        names, statements = {self.loop.index: b.mul(self.index, lanes)}, b.scopes[0].statements
+        first = self.number(first, None, self.index, statements, names)
+        yield from statements
+        bits, count = 8 * buffer.dtype.itemsize, min(length, lanes)
+        for column in range(0, length, lanes):
+            start = np.unravel_index(min(column, max(length - lanes, 0)), shape)
+            index = tuple(_integer(int(k)) for k in start)
+            rows = Address(buffer, (*before, first, *index)), _integer(length)
+            columns = Address(place, (*index, _integer(0))), _integer(lanes)
+            yield (Call(f"transpose_{bits}_{lanes}x{count}", (*rows, *columns)) if is_load else
+                   Call(f"transpose_{bits}_{count}x{lanes}", (*columns, *rows)))

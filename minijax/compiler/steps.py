@@ -44,6 +44,7 @@ class Steps(dict[Any, int | None]):
             step * size for step, size in zip(steps, strides(buffer, len(index)), strict=True))
 
 
-def strides(buffer: Buffer, ndim: int) -> list[int]:
-    """How many elements of a buffer it is from one to the next along each axis of an index."""
-    return [math.prod(buffer.shape[k + 1:ndim]) for k in range(ndim)]
+def strides(buffer: Buffer, count: int) -> list[int]:
+    """How many elements of a buffer it is from one to the next by each number of an index."""
+    last = buffer.shape[len(buffer.shape) - count + 1:]
+    return [math.prod(last[k:]) for k in range(count)]

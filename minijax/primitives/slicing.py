@@ -209,9 +209,12 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
 
 def _pad_element(s: Any, index: Index, x: Any, value: Any, padding_config: Padding) -> Any:
     inside, places = s.const(True, np.bool_), []
-    for i, n, (before, _, between) in zip(index, x.shape, padding_config, strict=True):
+    for i, n, (before, after, between) in zip(index, x.shape, padding_config, strict=True):
         place = s.sub(i, before)
-        inside = s.and_(inside, s.and_(s.ge(place, 0), s.lt(place, _dilated(n, between))))
+        if before > 0:
+            inside = s.and_(inside, s.ge(place, 0))
+        if after > 0:
+            inside = s.and_(inside, s.lt(place, _dilated(n, between)))
         if between:
             inside = s.and_(inside, s.eq(s.rem(place, between + 1), 0))
             place = s.div(place, between + 1)

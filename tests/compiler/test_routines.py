@@ -72,10 +72,24 @@ def test_the_totals_of_a_block_stay_in_registers(dtype, rows):
     if not cpu.host().triple.startswith("x86_64"):
         pytest.skip("the text of this processor's instructions is another one")
     name, *_ = block_routine(rows, 512, np.dtype(dtype), False)
-    assembly = cpu.undisturbed(lambda: cpu.compile(llvm.block_assembly(name), "asm", level=1))
+    assembly = cpu.undisturbed(lambda: cpu.compile(llvm.microkernel_assembly(name), "asm", level=1))
     blocks = re.split(r"^\.L\w+:", assembly, flags=re.M)
     whole, *_ = (block for block in blocks if re.search("v?f?m(add|ul)\\w*p[sd]", block))
     assert not re.search(r"mov[au]p[sd].*%\wmm\d+, .*\(", whole)  # a store
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "uint64"])
+@pytest.mark.parametrize("rows, columns", [(16, 16), (8, 8), (16, 5), (5, 16), (4, 4), (8, 1)])
+def test_a_transpose_leaves_what_is_beside_it(dtype, rows, columns):
+    x = np.random.default_rng(0).integers(0, 99, (rows, columns + 3)).astype(dtype)
+    z = np.zeros((columns, rows + 2), dtype)
+    buffers = Buffer("x", x.dtype, x.shape, "input"), Buffer("z", z.dtype, z.shape, "output")
+    args = [(each, Constant(np.int64(each.shape[1]), INT64)) for each in buffers]
+    name = f"transpose_{8 * x.itemsize}_{rows}x{columns}"
+    made = Kernel("k", buffers[:1], buffers[1:], (), (), 0, {}, (Call(name, sum(args, ())),))
+    assert cache.compile_or_load(made).run([x, z]) == 0
+    np.testing.assert_array_equal(z[:, :rows], x[:, :columns].T)
+    assert not z[:, rows:].any()
 
 
 def test_the_meaning_of_syevd_replaces_a_matrix_by_its_vectors():
