@@ -408,12 +408,12 @@ class FunctionText:
     def combined(self, op: str, dtype: np.dtype, vectors: Sequence[str], lanes: int) -> Scalar:
         """All lanes combined: the lower half with the upper one, until one lane is left."""
         total, kind, names = Scalar("", dtype), llvm_type(dtype), list(vectors)
-        if dtype == BOOL:
-            word = self.computed("%word", f"bitcast <{lanes} x i1> {names[0]} to i{lanes}")
-            test = f"eq i{lanes} {word}, -1" if op in ("and", "min") else f"ne i{lanes} {word}, 0"
-            self.define(total, f"icmp {test}")
-            return total
         while lanes > 1:
+            if dtype == BOOL and len(names) == 1:
+                word = self.computed("%word", f"bitcast <{lanes} x i1> {names[0]} to i{lanes}")
+                test, wanted = ("eq", -1) if op in ("and", "min") else ("ne", 0)
+                self.define(total, f"icmp {test} i{lanes} {word}, {wanted}")
+                return total
             lanes //= 2
             width = lanes * 2 // max(len(names), 2)
             printer = self.module.in_vectors(self, width)

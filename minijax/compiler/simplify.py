@@ -27,7 +27,8 @@ from .transpose_folding import fold_transposes
 # Equations that only call the program in this parameter.
 # JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
 # `checkpoint` is not among them: merged with the forward pass, nothing would be computed again.
-MOST = 1 << 22  # elements of an array that is computed while the program is compiled
+# Elements of an array that is computed while the program is compiled, and operations.
+MOST, STEPS = 1 << 22, 12
 CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
@@ -54,6 +55,7 @@ class Simplifier:
         self.consts: dict[Hashable, tuple[Var, Any]] = {}
         self.eqns_by_key: dict[Hashable, Sequence[Atom]] = {}
         self.producers: dict[Atom, JaxprEqn] = {}  # of results of equations that are kept
+        self.values: dict[Atom, np.ndarray | None] = {}  # of those that depend on no input
         self.owned_sums: set[Atom] = set()  # that may be added to where they are
 
     @context.leaving(core.current_source)
@@ -132,19 +134,18 @@ class Simplifier:
             self.eqns.append(eqn)
         return self.eqns_by_key[key]
 
-    def value_of(self, x: Atom) -> np.ndarray | None:
-        """The array of an atom that depends on no input."""
+    def value_of(self, x: Atom, steps: int = STEPS) -> np.ndarray | None:
+        """The array of an atom that depends on no input, if few steps compute it."""
         if isinstance(x, Literal):
             return buffer_of(x.value)
-        constants, eqn = dict(self.consts.values()), self.producers.get(x)
-        if x in constants:
-            return buffer_of(constants[x])
-        if eqn is None or not _is_foldable(eqn) or x.aval.size > MOST:
-            return None
-        values = [value for v in eqn.invars if (value := self.value_of(v)) is not None]
-        if len(values) < len(eqn.invars):
-            return None
-        return _evaluated(eqn, values)[eqn.outvars.index(x)]
+        if x not in self.values:
+            constants, eqn = dict(self.consts.values()), self.producers.get(x)
+            self.values[x] = buffer_of(constants[x]) if x in constants else None
+            if steps and eqn and _is_foldable(eqn) and x.aval.size <= MOST:
+                values = [self.value_of(v, steps - 1) for v in eqn.invars]
+                if all(value is not None for value in values):
+                    self.values[x] = _evaluated(eqn, values)[eqn.outvars.index(x)]
+        return self.values[x]
 
     def by_law(self, eqn: JaxprEqn) -> Atom | None:
         """The result of an equation by a law of real numbers; None if none applies."""
@@ -189,7 +190,7 @@ def _is_foldable(eqn: JaxprEqn) -> bool:
             and callable(eqn.primitive.impl) and callable(eqn.primitive.element))
 
 
-def _evaluated(eqn: JaxprEqn, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _evaluated(eqn: JaxprEqn, values: Sequence[Any]) -> list[np.ndarray]:
     with np.errstate(all="ignore"):
         return eqn.primitive.impl(*values, **eqn.params)
 
