@@ -348,7 +348,8 @@ class FunctionText:
         if loop.trip_count == lanes:
             self.alias(loop.index, start)
             return self.print_vectorized(Vectorized(loop, lanes))
-        if isinstance(stop, Constant) and (loop.trip_count or 0) % lanes and may_repeat(loop):
+        count = loop.trip_count or 0
+        if isinstance(stop, Constant) and count > lanes and count % lanes and may_repeat(loop):
             k, last = Scalar("", INT64), Constant(stop.value - lanes, INT64)
             body = Let(loop.index, "min", (k, last)), Vectorized(loop, lanes)
             return self.loop(replace(loop, index=k, body=body), start, stop, lanes)
@@ -356,9 +357,9 @@ class FunctionText:
         self.loop(replace(loop, body=(Vectorized(loop, lanes),)), start, rest, lanes)
         if start is not loop.start or stop is not loop.stop or loop.trip_count is None:
             self.loop(loop, rest, stop)
-        elif count := loop.trip_count % lanes:
+        elif count % lanes:
             self.alias(loop.index, rest)
-            self.print_vectorized(Vectorized(loop, lanes, count=count))
+            self.print_vectorized(Vectorized(loop, lanes, count=count % lanes))
 
     def print_vectorized(self, vectorized: Vectorized) -> None:
         loop, lanes = vectorized.loop, vectorized.lanes

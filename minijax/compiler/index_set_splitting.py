@@ -7,6 +7,7 @@ In LLVM: index set splitting, which its default passes lack.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,28 +17,32 @@ from .arithmetic import Arithmetic
 from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, bodies, defined,
                     substituted, walk, with_bodies, with_origin)
 
-# Iterations of a loop that is split: its own, and with those of inner loops.
-MIN_ITERATIONS, MIN_TOTAL = 8, 512
+# Iterations of a loop that is split: its own, and with those of the loops inside and around.
+MIN_ITERATIONS, MIN_TOTAL = 4, 512
 MAX_LOOPS = 8  # loops that one is split into
 MAX_STATEMENTS = 99  # statements: a longer body is not copied
 TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
-def split_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, with parallel loops split at the points where their conditions change.
+def split_loops(body: Iterable[Statement], times: int = 1) -> tuple[Statement, ...]:
+    """The same statements, which run so many times, with parallel loops split at the points where
+    their conditions change.
     """
+    def changed(statement: Statement) -> list[Statement]:
+        inner = times * max(getattr(statement, "trip_count", None) or 1, 1)
+        return _split(with_bodies(statement, partial(split_loops, times=inner)), times)
     return tuple(each for statement in body for each in (
-        _split(with_bodies(statement, split_loops)) if bodies(statement) else (statement,)))
+        changed(statement) if bodies(statement) else [statement]))
 
 
-def _split(loop: Statement) -> list[Statement]:
+def _split(loop: Statement, times: int) -> list[Statement]:
     """A loop split into several, or the loop itself."""
     if not isinstance(loop, For) or loop.vectorize != "parallel":
         return [loop]
     statements, trip_count = list(walk(loop.body)), loop.trip_count or 0
     inner = max((each.trip_count or 1 for each in statements if isinstance(each, For)), default=1)
     if (len(statements) > MAX_STATEMENTS or trip_count < MIN_ITERATIONS
-            or trip_count * inner < MIN_TOTAL):
+            or times * trip_count * inner < MIN_TOTAL):
         return [loop]
     functions = affine_functions(loop.body, loop.index)
     start, stop = (int(x.value) for x in (loop.start, loop.stop))  # type: ignore[union-attr]

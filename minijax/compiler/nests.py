@@ -175,7 +175,7 @@ def _columns(task: Node, depth: int) -> tuple[int, ...]:
     rows = math.prod(task.loops[task.rank:])
     is_long = rows >= _MIN_ROWS or rows * task.cost >= _MIN_COST
     if axes and task.reduces and is_long and 0 not in task.loops:
-        row_axes = {("axis", k) for k in range(task.rank, len(task.loops))}
+        row_axes = {("axis", k) for k in (*range(depth), *range(task.rank, len(task.loops)))}
         last = [terms[-len(axes):] for terms in _memory_terms(task)
                 if len(terms) > 1 and not row_axes.issuperset(terms)]
         if last and all(terms == axes for terms in last):

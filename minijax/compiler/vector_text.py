@@ -201,6 +201,9 @@ class VectorText(FunctionText):
             self.steps[x] = 0
         elif step == 1:
             super().print_load(load)
+        elif self.is_backwards(load):
+            vector = self.vector_at(self.last_of(load), 0, load)
+            self.vectors[x], self.steps[x] = self.reversed(x.dtype, vector), None
         else:
             start = "poison" if self.active == self.lanes else "zeroinitializer"
             for lane, before in enumerate([start, *[""] * (self.active - 1)]):
@@ -210,6 +213,18 @@ class VectorText(FunctionText):
                 self.define(x, f"insertelement {self.type_of(x.dtype)} "
                                f"{before or self.vectors[x]}, {self.scalars.typed(element)}, "
                                f"i64 {lane}")
+
+    def is_backwards(self, access: Load | Store) -> bool:
+        """Whether an access of all lanes is one of neighbours from the last one on."""
+        return (self.steps.at(access.buffer, access.index) == -1 and not self.mask
+                and access.buffer.dtype != BOOL)
+
+    def last_of(self, access: Load | Store) -> str:
+        """The address of what the last lane accesses."""
+        return self.address(access.buffer, self.of_lane(access.index, self.lanes - 1))
+
+    def reversed(self, dtype: np.dtype, vector: str) -> str:
+        return self.shuffled(llvm_type(dtype), self.lanes, [vector], range(self.lanes)[::-1])
 
     def of_lane(self, index: Iterable[Operand], lane: int) -> tuple[Operand, ...]:
         return tuple(self.in_lane(x, lane) for x in index)
@@ -279,6 +294,11 @@ class VectorText(FunctionText):
             return self.print_stores(store, self.groups[store])
         if self.steps.at(store.buffer, store.index) == 1:
             return super().print_store(store)
+        if self.is_backwards(store):
+            dtype = store.buffer.dtype
+            text = f"{self.type_of(dtype)} {self.reversed(dtype, self.value(store.value))}"
+            self.vector_at(self.last_of(store), 0, store, text)
+            return
         for lane in range(self.active):
             value = self.in_lane(store.value, lane)
             self.scalars.print_store(Store(store.buffer, self.of_lane(store.index, lane), value))

@@ -7,6 +7,7 @@ In XLA: LLVM's loop vectoriser.
 import math
 from collections.abc import Iterable, Mapping
 
+from .elementary import FORMULAS
 from .interleaving import groups_in, prime_factors
 from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Read, Statement, Store,
                     Variable, accesses, cached_on_node, walk)
@@ -44,8 +45,9 @@ def lanes_in(loop: For, register: int) -> int:
               if isinstance(each, Let | Load | Store)]
     sizes = [x.dtype.itemsize for x in values if x.dtype not in (INT64, BOOL)]
     lanes = register // max(sizes, default=8)
-    if loop.trip_count is not None:
-        lanes = min(lanes, 1 << max(loop.trip_count, 1).bit_length() - 1)
+    if loop.trip_count is not None:  # few that call functions take as long as many
+        calls = any(isinstance(each, Let) and each.op in FORMULAS for each in walk(loop.body))
+        lanes = min(lanes, 1 << (max(loop.trip_count, 1) - calls).bit_length() - (not calls))
     return lanes if lanes > 1 else 0
 
 
@@ -85,7 +87,7 @@ def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> fl
                 step = steps.at(buffer, index)
                 if masked and step != 1:
                     return math.inf
-                total += step not in (0, 1)
+                total += step not in (-1, 0, 1)
                 if isinstance(each, Load):
                     steps[target] = 0 if step == 0 else None
             case Declare(variable, value):

@@ -263,6 +263,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
         return [x.update(shape=without(x.shape, axes), weak_type=weak)]
 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
+        axes = tuple(sorted(axes))
         return Reduction(op, computed_in(x.dtype), tuple(x.shape[d] for d in axes),
                          lambda *inner: widened(s, x(expand_index(index, axes, inner))),
                          lambda total: s.const(identity(x), x.dtype) if has_none(x, axes)

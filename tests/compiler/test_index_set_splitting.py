@@ -21,6 +21,8 @@ PROGRAMS = {
     "joined columns": (lambda y: jnp.concatenate([y, y[:, ::-1]], 1), Y),
     "joined rows": (lambda y: jnp.concatenate([y[1:], y, y[:3]]) * 2, Y),
     "rolled": (lambda x: jnp.roll(x, 7), X),
+    "short rows joined": (lambda y: jnp.concatenate([y[:, :9], y[:, :1]], 1), Y.reshape(-1, 11)),
+    "short rows padded": (lambda y: jnp.pad(y, ((1, 1), (1, 1))), Y.reshape(-1, 3)),
     "padded": (lambda y: jnp.pad(y, ((3, 4), (20, 10))), Y),
     "added to a part": (lambda x: x + jnp.pad(x[:600], (200, 400)), X),
 }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minijax import disable_jit, lax, numpy as jnp
+from minijax import disable_jit, jit, lax, numpy as jnp
 from minijax.core import Primitive, ShapedArray, as_value, tracing
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.compiler import operands
@@ -174,6 +174,20 @@ def test_rows_that_are_weighted_go_by_columns_whatever_axes_they_are_counted_by(
             isinstance(each, Load) and each.buffer.role == "input" for each in s.body)]
         assert all(loop.trip_count == 16 for loop in walks if not any(
             isinstance(s, For) for s in loop.body))
+
+
+def test_so_do_those_of_each_matrix_of_a_batch():
+    kernel = check(lambda x, w: [lax.reduce_sum_p.bind(lax.mul(x, lax.broadcast_in_dim(
+        w, x.shape, (0, 1))), axes=(1,))], numbers(4, 90, 16), numbers(4, 90))
+    inner = [s for s in statements(kernel.body, For) if any(
+        isinstance(each, Load) and len(each.buffer.shape) == 3 for each in s.body)]
+    assert {loop.trip_count for loop in inner} == {16}
+
+
+def test_axes_are_reduced_in_the_order_of_memory():
+    texts = [jit(lambda x, axes=axes: x.sum(axes)).lower(numbers(3, 20, 40)).as_text("source")
+             for axes in ((1, 2), (2, 1), (-1, -2))]
+    assert len({text.split("\n", 4)[-1] for text in texts}) == 1
 
 
 def test_few_rows_are_written_out_where_they_stand():

@@ -30,6 +30,11 @@ PROGRAMS = {
     "an index as a number": lambda x: x + jnp.arange(1000) * 3,
     "every other element": lambda x: jnp.sin(x[:, ::2]) * jnp.cos(x[:, 1::2]),
     "backwards": lambda x: jnp.exp(x[:, ::-1]) + jnp.exp(x),
+    "backwards, of every width": lambda x: [
+        jnp.flip((x * 9).astype(t), 1) for t in ("int8", "float16", "int32", "float32")],
+    "backwards, with a rest": lambda x: x[:, :77][:, ::-1] * 2,
+    "functions of less than a vector": lambda x: [jnp.exp(x[:, :n]) for n in (3, 5, 9, 15, 17)],
+    "few columns": lambda x: [jnp.exp(x[:, :n].T - x[:, :n].T.max(0)).sum(0) for n in (5, 10)],
     "a gather": lambda x: jnp.exp(jnp.sin(x[:, jnp.arange(1000) * 7 % 1000])),
     "padding, with masks": lambda x: lax.pad(x, 0.5, [(1, 1, 0), (3, 2, 1)]) * 2,
     "windows": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 1), "VALID"),
