@@ -73,6 +73,7 @@ core.ShapedArray.memory_space = property(  # type: ignore[attr-defined]
     lazily.later("minijax.placement.memory_spaces", "space_of_type"))
 core.ShapedArray.mat = core.ShapedArray.manual_axis_type = property(  # type: ignore[attr-defined]
     lazily.later("minijax.sharding", "manual_axis_type"))
+core.Primitive.apply_to_parts = lazily.later("minijax.primitives.complex_pairs", "applied")
 core.ShapedArray.vma_text = lazily.later("minijax.primitives.named_axes", "vma_text")
 core.EvalTrace.checks, core.EvalTrace.call_checks = sharp_bits.checks, sharp_bits.call_checks
 core.Primitive.eager_dispatch = config.Hook(

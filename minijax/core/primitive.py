@@ -188,7 +188,8 @@ class Primitive:
                 pass
         return _types(rule, self.standard_vma, avals, params)
 
-    eager_dispatch: Any = None  # the hook: true where operations may run on another device
+    eager_dispatch: Any = None  # a hook: true where operations may run on another device
+    apply_to_parts: Any = None  # a hook: applies a formula of real and imaginary parts to arrays
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         """Run `impl` on the buffers."""

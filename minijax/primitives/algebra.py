@@ -20,7 +20,7 @@ from minijax.primitives.ad_util import (coefficient, constant, each_part, filled
                                         termwise, transposed)
 from minijax.primitives.examples import anything, each_with, integers, points, points_and_integers
 from minijax.primitives.families import (binary, combination, elementwise, general_leibniz_rule,
-                                         of_one_shape, unary)
+                                         meaning_of_parts, of_one_shape, unary)
 from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
                                       in_pairs, numpy_scalars, real_dtype, wide)
@@ -114,11 +114,15 @@ def quotient(x: Any, y: Any) -> Any:
     0.25
     """
     if is_complex(x):
-        return _complex_quotient(x, y)
+        z = np.divide(x, y)
+        return z if np.isfinite(z).all() else _complex_quotient(x, y)[0]
     if x.dtype.kind != "f":
         return numpy_scalars().div(x, y)
     is_broadcast = x.size > 1 if y.ndim == 0 else any(map(operator.lt, y.shape, x.shape))
     return np.multiply(x, np.reciprocal(y)) if is_broadcast else np.divide(x, y)
+
+
+_complex_quotient = meaning_of_parts(of_one_shape(in_pairs("div")))
 
 
 def in_parts(real: Any, imag: Any) -> Any:
@@ -127,29 +131,6 @@ def in_parts(real: Any, imag: Any) -> Any:
     z = np.empty(real.shape, np.dtype(f"c{2 * real.dtype.itemsize}"))
     z.real, z.imag = real, imag
     return z
-
-
-def _complex_quotient(x: Any, y: Any) -> Any:
-    """NumPy's quotient; C's annex G where NumPy gives nan: infinite where only x is or y is zero,
-    and zero where only y is infinite.
-    """
-    out = np.divide(x, y)
-    is_nan = np.isnan(out.real) & np.isnan(out.imag) | (y == 0)
-    if not is_nan.any():
-        return out
-    cases = (  # a mask, then the length and the direction of the quotient there
-        (np.isinf(x) & np.isfinite(y), np.inf, _infinities(x) * np.conj(y)),
-        (np.isfinite(x) & np.isinf(y), 0., x * np.conj(_infinities(y))),
-        ((y == 0) & ~(np.isnan(x.real) & np.isnan(x.imag)), np.copysign(np.inf, y.real), x))
-    for mask, length, z in cases:
-        limit = in_parts(length * z.real, length * z.imag).astype(out.dtype)
-        out = np.where(is_nan & mask, limit, out)
-    return out
-
-
-def _infinities(z: Any) -> Any:
-    """Complex numbers with 1 or -1 for an infinite part, and 0 for another."""
-    return in_parts(*(np.copysign(np.isinf(x), x).astype(x.dtype) for x in (z.real, z.imag)))
 
 
 def _derivative_of_quotient(n: int, z: Any, x: Any, y: Any) -> Any:
@@ -232,40 +213,23 @@ min_p, min = _extremum("min", "Elementwise minimum; nan where either is nan.", n
 
 # ── Powers and roots ─────────────────────────────────────────────────────────────────────────
 
-def _square(x: Any) -> Any:
-    """NumPy's square; that of a complex number has a product of factors for its real part."""
-    if not is_complex(x):
-        return np.square(x)
-    a, b = x.real, x.imag
-    same = (np.abs(a) == np.abs(b)) & np.isfinite(a)
-    return in_parts(np.where(same, a.dtype.type(0), (a - b) * (a + b)), a * b * a.dtype.type(2))
-
-
 square_p, square = unary(
     "square", "Elementwise square.", accepts=NUMBER, shows="1.5 -> 2.25",
-    impl=_square,
+    by_parts=True,
     derivative=lambda t, z, x: mul(t, mul(coefficient(2, x), x)),
     element=lambda s, x: s.mul(x, x),
     examples=points_and_integers((-2., 2.)))
 
-def _square_root(x: Any) -> Any:
-    """NumPy's root; that of a real number has no sign of an imaginary zero."""
-    root = np.sqrt(x)
-    if not is_complex(x):
-        return root
-    root = np.where(x.imag == 0, in_parts(root.real, np.abs(root.imag)), root)
-    return np.where(np.isnan(x), x.dtype.type(np.nan + 1j * np.nan), root)
-
 
 sqrt_p, sqrt = unary(
     "sqrt", "Elementwise square root.", shows="2.25 -> 1.5", accurate=True,
-    impl=_square_root,
+    by_parts=True,
     derivative=lambda t, z, x: mul(t, div(coefficient(.5, x), z)),
     examples=points((.5, 2.)))
 
 rsqrt_p, rsqrt = unary(
     "rsqrt", "One over the square root.", shows="4.0 -> 0.5", accurate=True,
-    impl=lambda x: quotient(x.dtype.type(1), _square_root(x)),
+    impl=lambda x: quotient(x.dtype.type(1), np.sqrt(x)), by_parts=True,
     derivative=lambda t, z, x: mul(t, mul(coefficient(-.5, x), div(z, x))),
     element=wide(lambda s, x: s.div(1, s.sqrt(x))),
     examples=points((.5, 2.)))
@@ -314,7 +278,7 @@ def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:
 
 integer_pow_p = elementwise(
     "integer_pow",
-    impl=_integer_pow_impl, complex_parts=in_pairs("integer_pow"),
+    impl=_integer_pow_impl, complex_parts=in_pairs("integer_pow"), by_parts=True,
     abstract_eval=_integer_pow_type,
     derivatives=[_integer_pow_tangent],
     element=infix(_integer_power),

@@ -4,6 +4,7 @@ Builds on `families` and `algebra`.  Chapter 03 shows their derivatives, 25 how 
 computed.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/special.py`.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -11,15 +12,19 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, ShapedArray, dtype_name
-from minijax.primitives.algebra import (add, div, in_parts, integer_pow, mul, neg, quotient, rsqrt,
+from minijax.primitives.algebra import (add, div, integer_pow, mul, neg, rsqrt,
                                         square, sub)
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
-from minijax.primitives.families import (binary, by_long_formula, elementwise, of_one_shape, unary)
+from minijax.primitives.families import binary, by_long_formula, elementwise, of_one_shape
+from minijax.primitives import families
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
                                       check_dtypes, in_numpy, in_pairs)
+
+
+unary = functools.partial(families.unary, by_parts=True)
 
 
 def one(x: Array) -> Array:
@@ -41,43 +46,20 @@ log_p, log = unary(
     derivative=lambda t, y, x: div(t, x),
     examples=points((.5, 2.)))
 
-def _log1p(x: np.ndarray) -> np.ndarray:
-    """NumPy's, exact for small complex numbers too, of which that takes the logarithm of 1 + x."""
-    y = np.log1p(x)
-    if x.dtype.kind == "c":
-        y = np.array(y)
-        re, im = x.real.astype(np.float64), x.imag.astype(np.float64)
-        is_small = np.maximum(abs(re), abs(im)) < .5
-        square = np.where(is_small, re * (2 + re) + im * im, 0)  # |1 + x|² - 1
-        np.copyto(y.real, .5 * np.log1p(square), where=is_small, casting="same_kind")
-    return y
-
 
 log1p_p, log1p = unary(
     "log1p", "``log(1 + x)``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
-    impl=_log1p,
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 
-def _expm1(x: np.ndarray) -> np.ndarray:
-    """NumPy's, real on the real axis: there it multiplies an infinity or nan by zero."""
-    y = np.array(np.expm1(x))
-    if x.dtype.kind == "c":
-        np.copyto(y.imag, x.imag, where=x.imag == 0)
-    return y
-
-
 expm1_p, expm1 = unary(
     "expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
-    impl=_expm1,
     derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
     """The exponents are not positive, so that nothing overflows."""
     one = x.dtype.type(1)
-    if x.dtype.kind == "c":
-        return quotient(one, one + np.exp(-x))
     return np.divide(np.exp(np.minimum(x, one - one)), one + np.exp(-np.abs(x)))
 
 
@@ -117,30 +99,8 @@ def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
     return convert_element_type(mul(t, mul(log(base), z)), y.dtype)
 
 
-def complex_power(lib: Any, where: Any, size: Any, x: tuple, y: tuple) -> tuple[Any, Any]:
-    """The parts of ``x**y`` from those of x, its size, and the parts of y.
-
-    Source: W. Kahan, *Branch cuts for complex elementary functions* (1987), section 10.
-
-    Args:
-      lib, where: arithmetic, of NumPy or of traced arrays.
-    """
-    (a, b), (c, d) = x, y
-    angle = lib.atan2(b, a)
-    grown, turn = lib.pow(size, c) * lib.exp(-d * angle), c * angle + d * lib.log(size)
-    parts = grown * lib.cos(turn), grown * lib.sin(turn)
-    infinite = (a == np.inf) & (b == 0) & (d == 0)
-    for case, value in (
-            ((size == 0) & (d == 0) & (c >= 0) | infinite & (c < 0), 0.),
-            ((c == 0) & (d == 0) | (a == 1) & (b == 0), 1.), (infinite & (c > 0), np.inf)):
-        parts = where(case, value, parts[0]), where(case, 0., parts[1])
-    return parts
-
-
 @np.errstate(all="ignore")
 def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
-    if x.dtype.kind == "c":
-        return in_parts(*complex_power(np, np.where, np.abs(x), (x.real, x.imag), (y.real, y.imag)))
     powers = np.power(x, y)
     if x.dtype.kind != "f" or not np.any(y == .5):
         return powers
@@ -153,6 +113,7 @@ pow_p = elementwise(
     "pow",
     impl=lambda x, y: in_numpy(_pow_impl)(x, y.astype(x.dtype)),
     abstract_eval=_pow_type, complex_parts=of_one_shape(in_pairs("power")),
+    by_parts=True,
     derivatives=(_pow_in_x, _pow_in_y),
     element=lambda s, x, y: s.pow(x, s.convert(y, x.dtype)),
     examples=lambda: points((.5, 2.), (-2., 2.))() + [
@@ -209,16 +170,9 @@ def _over_square(t: Array, numerator: Array, x: Array, y: Array) -> Array:
     return mul(t, div(numerator, add(square(x), square(y))))
 
 
-def _angle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy's angle; for complex numbers its formula as a logarithm."""
-    if x.dtype.kind != "c":
-        return np.arctan2(x, y)
-    return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y))
-
-
 atan2_p, atan2 = binary(
     "atan2", "The angle of the point (y, x), where x is named first.", accepts=INEXACT,
-    impl=_angle,
+    impl=np.arctan2, by_parts=True,
     derivatives=(lambda t, z, x, y: _over_square(t, y, x, y),
                  lambda t, z, x, y: _over_square(t, neg(x), x, y)),
     examples=points((-2., 2.), (.5, 2.)),

@@ -7,6 +7,7 @@ Chapter 22.  In XLA: the elemental emitter of complex operations.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import mul, truediv as div  # noqa: F401  the formulas of `mul` and `div`
@@ -90,6 +91,13 @@ def copysign(x: Any, y: Any) -> Any:
     """The absolute value of x with the sign of y, even of a zero."""
     word = np.dtype(f"i{y.dtype.itemsize}")
     return where(bitcast_convert_type_p.bind(y, new_dtype=word) < 0, -abs(x), abs(x))
+
+
+def applied(formula: Callable[..., Any], *xs: Any, **params: Any) -> Any:
+    """The array of a formula on arrays."""
+    pairs = [Pair(algebra.real(x), algebra.imag(x)) if algebra.is_complex(x) else x for x in xs]
+    out = formula(sys.modules[__name__], *pairs, **params)
+    return algebra.complex(*out.parts) if isinstance(out, Pair) else out
 
 
 # ── Infinities and quotients ─────────────────────────────────────────────────────────────────
@@ -179,8 +187,19 @@ def integer_pow(z: Pair, y: int) -> Pair:
 
 
 def power(z: Pair, w: Any) -> Pair:
+    """Kahan, *Branch cuts for complex elementary functions* (1987), section 10."""
     w = w if isinstance(w, Pair) else as_pair(converted(w, z.re.dtype))
-    return Pair(*analytic.complex_power(analytic, where, size(z), z.parts, w.parts))
+    (a, b), (c, d), length = z.parts, w.parts, size(z)
+    angle = analytic.atan2(b, a)
+    grown = analytic.pow(length, c) * analytic.exp(-d * angle)
+    turn = c * angle + d * analytic.log(length)
+    out = Pair(grown * analytic.cos(turn), grown * analytic.sin(turn))
+    infinite = (a == np.inf) & (b == 0) & (d == 0)
+    for case, value in (
+            ((length == 0) & (d == 0) & (c >= 0) | infinite & (c < 0), 0.),
+            ((c == 0) & (d == 0) | (a == 1) & (b == 0), 1.), (infinite & (c > 0), np.inf)):
+        out = where(case, out.like(value), out)
+    return out
 
 
 def square(z: Pair) -> Pair:

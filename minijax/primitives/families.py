@@ -84,7 +84,7 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
                 derivatives: Sequence[Callable | None] = (), jvp: Any = None,
                 transpose: Any = NOT_LINEAR, element: Formula | None = None,
                 may_produce_nan: bool = True, primitive_class: type[Primitive] = Primitive,
-                **slots: Any) -> Primitive:
+                by_parts: bool = False, **slots: Any) -> Primitive:
     """An elementwise primitive, whose operands broadcast to one shape.
 
     Args:
@@ -94,17 +94,28 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       element: the formula of one element; by default the operation of `compiler.scalars`, or the
         function of `compiler.elementary`, of that name.
       primitive_class: `FormulaPrimitive` for a long formula of which NumPy has no function.
+      by_parts: whether `complex_parts` is also the meaning for complex numbers.
       slots: others of `Primitive`; `complex_parts` is by default, where it accepts complex numbers,
         the function of `complex_pairs` of that name.
     """
     element = element or elementary(name)
+    meaning = impl or by_formula(element)
     if accepts and np.complexfloating in accepts[0]:
         slots.setdefault("complex_parts", of_one_shape(in_pairs(name)))
-    return primitive_class(name, impl=impl or by_formula(element),
+    if by_parts:
+        of_complex, of_real = meaning_of_parts(slots["complex_parts"]), meaning
+        meaning = lambda *xs, **params: (  # noqa: E731
+            of_complex if xs[0].dtype.kind == "c" else of_real)(*xs, **params)
+    return primitive_class(name, impl=meaning,
                            abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                            jvp=jvp or per_argument(*derivatives), transpose=transpose,
                            batch=batch_elementwise, element=pointwise(element),
                            may_produce_nan=may_produce_nan, **slots)
+
+
+def meaning_of_parts(formula: Callable[..., Any]) -> Callable[..., list]:
+    """The meaning for complex numbers by the formula of their parts, as compiled code has it."""
+    return by_program(lambda *xs, **params: Primitive.apply_to_parts(formula, *xs, **params))
 
 
 def of_one_shape(complex_parts: Callable[..., Any]) -> Callable[..., Any]:

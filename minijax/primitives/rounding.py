@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, cannot, refuse
-from minijax.primitives.algebra import conj, div, in_parts, is_complex, mul, neg, real
+from minijax.primitives.algebra import conj, div, is_complex, mul, neg, real
 from minijax.primitives import comparison, ad_util
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import each_with, points, points_and_integers
@@ -31,9 +31,6 @@ def _size(x: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    if is_complex(x):
-        size = _size(x)
-        return np.where(x == 0, x, in_parts(x.real / size, x.imag / size))
     return np.copysign(np.sign(x), x) if x.dtype.kind == "f" else np.sign(x)
 
 
@@ -48,7 +45,7 @@ def _sign_of_one(x: Any) -> Any:
 
 sign_p, sign = unary(
     "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
-    impl=_sign, may_produce_nan=False,
+    impl=_sign, may_produce_nan=False, by_parts=True,
     element=wide(infix(_sign_of_one)),
     examples=points_and_integers((.5, 2.)),
     shows="-2.5 -> -1.")
