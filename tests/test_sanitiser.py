@@ -104,12 +104,12 @@ def always(*args):
     return True
 
 
-def without_one_read(task, *rest, honest=nests._find_nest):
+def without_one_read(nests_so_far, task, honest=nests.Fusion.earliest):
     reads = dict(task.reads)
     try:
         if len(reads) > 1:
             del task.reads[next(iter(reads))]
-        return honest(task, *rest)
+        return honest(nests_so_far, task)
     finally:
         task.reads = reads
 
@@ -131,7 +131,7 @@ PLANTED = {
     "what was read before a store is used after it": (180, [
         (builder.Builder, "invalidate", lambda self, buffer: None)]),
     "a loop moves before another that it reads from": (40, [
-        (nests, "_find_nest", without_one_read)]),
+        (nests.Fusion, "earliest", without_one_read)]),
     "a temp is as small as its maker's loop allows": (195, [
         (schedule, "_common", lambda x, y: x)]),
 }

@@ -66,7 +66,7 @@ class Nest:
 
 def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     """Group tasks, in an order that respects their dependences, into nests to run in order."""
-    fusion = _Fusion(tasks, depth)
+    fusion = Fusion(tasks, depth)
     for task in tasks:
         fusion.add(task)
     nests = [nest for nest in fusion.nests if nest.tasks]
@@ -75,7 +75,7 @@ def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     return nests
 
 
-class _Fusion:
+class Fusion:
     """The nests of the tasks so far."""
 
     def __init__(self, tasks: Sequence[Node], depth: int) -> None:

@@ -46,12 +46,15 @@ def always(right: Callable) -> Callable:
     return lambda *args: True
 
 
-def without_one_read(find_place: Callable) -> Callable:
-    def find(task: Any, found: Any, place: Any, makers: dict, depth: int) -> int:
-        made = [v for v in task.reads if v in makers]
-        return find_place(task, found, place, {v: t for v, t in makers.items()
-                                               if v not in made[-1:]}, depth)
-    return find
+def without_one_read(earliest: Callable) -> Callable:
+    def found(self: Any, task: Any) -> int:
+        producers, made = self.producers, [v for v in task.reads if v in self.producers]
+        self.producers = {v: task for v, task in producers.items() if v not in made[-1:]}
+        try:
+            return earliest(self, task)
+        finally:
+            self.producers = producers
+    return found
 
 
 def still_frozen(touch: Callable) -> Callable:
@@ -79,7 +82,7 @@ MISTAKES = {
         schedule.Lowering, "_safe_in_place", always),
     "a later reader forgotten": instead(
         schedule.Lowering, "_before", always),
-    "a dropped dependency": instead(nests, "_find_nest", without_one_read),
+    "a dropped dependency": instead(nests.Fusion, "earliest", without_one_read),
     "a loop merged with what it reads elsewhere": instead(nests, "_aligned", always),
     "the last row of the tiles": instead(
         schedule, "_strip", lambda right: lambda b, k, n: right(b, k, n - 1)),
