@@ -74,29 +74,24 @@ class Lowered:
         "launches" (the same for a GPU), "numba" and "numba.cuda" (programs for Numba),
         or what a processor runs, "llvm", "asm" or "ptx".
         """
-        if stage in ("jaxpr", "simplified"):
-            return str(getattr(self, stage))
-        if stage in ("source", "launches"):
-            from .text import kernel_text  # which no compilation needs
+        from . import numba_text, text  # which no compilation needs
+        from .targets import numba_cuda, ptx
 
-            return kernel_text(self.kernel if stage == "source" else self.launches)
-        if stage == "numba":
-            from .numba_text import numba_text
+        def by_llvm() -> str:
+            assembly = llvm.assembly(self.kernel)
+            return cpu.undisturbed(lambda: cpu.compile(assembly, stage))
 
-            return numba_text(self.kernel, *self.avals)
-        if stage == "numba.cuda":
-            from .targets.numba_cuda import numba_cuda_text
-
-            return numba_cuda_text(self.scheduled(False), *self.avals)
-        if stage == "ptx":
-            from .targets import ptx
-
-            return ptx.compile(ptx.assembly(self.launches))
-        if stage in ("llvm", "asm"):
-            text = llvm.assembly(self.kernel)
-            return cpu.undisturbed(lambda: cpu.compile(text, stage))
-        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, "
-                         "launches, numba, numba.cuda, llvm, asm, ptx")
+        stages: dict[str, Callable[[], str]] = {
+            "jaxpr": lambda: str(self.jaxpr), "simplified": lambda: str(self.simplified),
+            "source": lambda: text.kernel_text(self.kernel),
+            "launches": lambda: text.kernel_text(self.launches),
+            "numba": lambda: numba_text.numba_text(self.kernel, *self.avals),
+            "numba.cuda": lambda: numba_cuda.numba_cuda_text(self.scheduled(False), *self.avals),
+            "llvm": by_llvm, "asm": by_llvm,
+            "ptx": lambda: ptx.compile(ptx.assembly(self.launches))}
+        if stage not in stages:
+            raise ValueError(f"there is no stage {stage!r}: one of {', '.join(stages)}")
+        return stages[stage]()
 
     @property
     def avals(self) -> tuple[list[ShapedArray], list[ShapedArray]]:
