@@ -50,13 +50,11 @@ EXPRESSIONS = {
     "copysign": "np.copysign({0}, {1})"}
 NARROW = FLOAT16, BFLOAT16  # of which an array is passed as its bits
 # Other names of a module, and of Python that it reads: a kernel may be called `main` or `max`.
-RESERVED = {"np", "njit", "prange", "intrinsic", "cuda", "libdevice", "base64", "zlib", "main",
-            "min", "max", "abs"}
+RESERVED = set("np njit prange intrinsic cuda libdevice base64 zlib main min max abs".split())
 # The most that a result can be, by what its operands can be, none of which is negative.
 BOUNDS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "mul": operator.mul, "min": min, "max": max,
     "div": lambda x, y: x, "rem": lambda x, y: y}
-NOT_OUTLINED = Outlined(())
 MOST_WRITTEN = 64  # elements of a constant that is written as a list; others are packed
 
 
@@ -114,8 +112,8 @@ class Program:
 
     def __init__(self, kernel: Kernel, dialect: Any = None) -> None:
         self.kernel, self.dialect = kernel, dialect or NumbaText
-        # Of elementary functions, routines and outlined loops: name and text.
-        self.functions: dict[Any, tuple[str, str]] = {}
+        self.functions: dict[str, str] = {}  # elementary ones, routines, outlined loops, by name
+        self.pieces: dict[For, str] = {}  # the names of outlined loops
         self.outlined = outlined_loops(kernel)
         self.private = {x for each in self.outlined.values() for x in each.private}
         lets = {(each.op, each.target.dtype) for each in walk(kernel.body)
@@ -139,7 +137,7 @@ class Program:
             x for x in kernel.temps if x not in self.private)
         bodies = split_body(kernel.body, MAX_FUNCTION)
         if len(bodies) == 1:
-            return printer.function(self.entry, names, first, is_kernel=True)
+            return printer.function(self.entry, names, first)
         parts, calls = [], []
         for k, body in enumerate(bodies, 1):
             part = NumbaText(replace(kernel, body=tuple(body)), self)
@@ -147,29 +145,23 @@ class Program:
                        if x not in self.private]
             name = f"{self.entry}_part{k}"
             calls.append(f"{name}({', '.join(buffers)})")
-            parts.append(part.function(name, buffers, is_kernel=True))
+            parts.append(part.function(name, buffers))
         whole = NumbaText(replace(kernel, body=()), self)
-        return "\n\n".join([*parts, whole.function(self.entry, names, first + calls,
-                                                    is_kernel=True)])
+        return "\n\n".join([*parts, whole.function(self.entry, names, first + calls)])
 
     def piece(self, loop: For) -> str:
         """The name of the function of an outlined loop; equal loops share one."""
         first = self.outlined[loop].first or loop
-        if first not in self.functions:
-            name = f"loop{1 + sum(isinstance(each, For) for each in self.functions)}"
-            self.functions[first] = name, ""
-            captures = self.outlined[first].captures
+        if first not in self.pieces:
+            name = self.pieces[first] = f"loop{len(self.pieces) + 1}"
             printer = NumbaText(replace(_kernel(name, (first,)), notes=self.kernel.notes), self)
-            parameters = [*map(printer.named, captures)]
-            text = printer.function(name, parameters)
-            del self.functions[first]  # after what it calls
-            self.functions[first] = name, text
-        return self.functions[first][0]
+            parameters = [*map(printer.named, self.outlined[first].captures)]
+            self.functions[name] = printer.function(name, parameters)  # after what it calls
+        return self.pieces[first]
 
     def module(self) -> str:
         """The compiled part of the program: everything but `main`."""
-        parts = [text for _, text in self.functions.values()] + [self.body]
-        parts = [text.rstrip("\n") for text in parts]
+        parts = [text.rstrip("\n") for text in (*self.functions.values(), self.body)]
         helpers, words = _helpers(), _words("\n".join(parts))
         needed: list[str] = []
         for name in reversed(helpers):
@@ -225,13 +217,12 @@ class Program:
 
     def elementary(self, name: str, dtype: np.dtype) -> str:
         """The name of an elementary function of a dtype; its text is added to the program."""
-        key = name, dtype
-        if key not in self.functions:
-            called = name if name in self.plain_names else f"{name}_{dtype}"
+        called = name if name in self.plain_names else f"{name}_{dtype}"
+        if called not in self.functions:
             f, b = function(name, dtype), Builder()
             result = f.with_branch(b, f.parameters)
-            self.functions[key] = called, self.defined(called, f.parameters, b, result)
-        return self.functions[key][0]
+            self.functions[called] = self.defined(called, f.parameters, b, result)
+        return called
 
     def conversion(self, dtype: np.dtype, is_back: bool) -> str:
         """The name of the conversion of a narrow float to float32, or back."""
@@ -240,7 +231,7 @@ class Program:
             x, b = Scalar("x", FLOAT32 if is_back else dtype), Builder()
             formula = rounded_to if is_back else widened
             result = infix(lambda x: formula(x, dtype))(b, x)
-            self.functions[called] = called, self.defined(called, (x,), b, result)
+            self.functions[called] = self.defined(called, (x,), b, result)
         return called
 
     def defined(self, name: str, parameters: Sequence[Scalar], b: Builder, result: Any) -> str:
@@ -255,14 +246,13 @@ class Program:
         if re.fullmatch(routines.PRODUCT, call.external):
             return "product"
         if re.fullmatch(routines.BLOCK, call.external):
-            key = (call.external,)
-            if key not in self.functions:
+            if call.external not in self.functions:
                 parameters, sums, _, body = routines.block(call.external)
                 kernel = replace(_kernel(call.external, tuple(body)), temps=tuple(sums))
                 printer = NumbaText(kernel, self, flat=parameters)
                 names = [*map(printer.named, parameters)]
-                self.functions[key] = call.external, printer.function(
-                    call.external, names, printer.temps(sums))
+                text = printer.function(call.external, names, printer.temps(sums))
+                self.functions[call.external] = text
             return call.external
         what = "a Python callback" if call.external.startswith("host") else (
             f"LAPACK's {call.external.removeprefix(routines.LIBRARY)}")
@@ -322,21 +312,21 @@ class NumbaText(KernelText):
         self.counts.update(results)
         self.used_names |= {*_helpers(), *FORMULAS, *RESERVED}
         self.reassociable: set[Any] = set()
-        self.counters = {each.index for each in walk(kernel.body)
-                         if isinstance(each, For) and isinstance(each.start, Constant)
-                         and not self.program.outlined.get(each, NOT_OUTLINED).blocks}
+        loops = [each for each in walk(kernel.body)
+                 if isinstance(each, For) and isinstance(each.start, Constant)]
+        self.counters = {each.index for each in loops if not self.blocks_of(each)}
         self.flat = {x for x in flat if isinstance(x, Buffer)}
         # Integers that are not negative, and the most that they can be.
-        self.bounds: dict[Any, int] = {
-            each.index: int(each.stop.value) for each in walk(kernel.body)
-            if isinstance(each, For) and isinstance(each.stop, Constant)
-            and isinstance(each.start, Constant) and each.start.value >= 0}
+        self.bounds: dict[Any, int] = {each.index: int(each.stop.value) for each in loops
+                                       if isinstance(each.stop, Constant)}
 
-    def function(self, name: str, parameters: Iterable[str], first: Sequence[str] = (),
-                 is_kernel: bool = False) -> str:
+    def blocks_of(self, loop: Any) -> int:
+        """The number of blocks of a loop that threads share; 0 for other statements."""
+        return outlined.blocks if (outlined := self.program.outlined.get(loop)) else 0
+
+    def function(self, name: str, parameters: Iterable[str], first: Sequence[str] = ()) -> str:
         """The text of a function with this body."""
-        parallel = is_kernel and any(self.program.outlined[each].blocks for each in walk(
-            self.kernel.body) if each in self.program.outlined)
+        parallel = any(self.blocks_of(each) for each in walk(self.kernel.body))
         self.write(self.decorator.replace("(", "(parallel=True, " if parallel else "(", 1))
         self.inner(f"def {name}({', '.join(parameters)}):", self.kernel.body, first)
         return "\n".join(self.lines) + "\n"
@@ -349,10 +339,6 @@ class NumbaText(KernelText):
         result = self.operands(self.results)
         self.flush()
         self.write(f"return {result}")
-
-    def temps(self, buffers: Iterable[Buffer]) -> list[str]:
-        return [f"{self.named(x)} = empty({x.shape[0] if len(x.shape) == 1 else x.shape}, "
-                f"{self.element(x.dtype)})" for x in buffers]
 
     def element(self, dtype: np.dtype) -> str:
         return "np.bool_" if dtype == BOOL else compute_type(dtype)

@@ -17,8 +17,7 @@ from minijax.dtypes import computed_in, iinfo, issubdtype
 from minijax.primitives.infix import infix
 
 from .elementary import FORMULAS
-from .instructions import (FLOAT16 as FLOAT16, converted, div, extremum, halves, kind_of as kind_of,
-                           rem, shifted)
+from .instructions import converted, div, extremum, halves, kind_of as kind_of, rem, shifted
 from .library import c_library, symbol_in
 
 BOOL = np.dtype(np.bool_)
@@ -200,8 +199,7 @@ _op("ge", 2, np.greater_equal, "bool", i="icmp sge", bu="icmp uge", f="fcmp oge"
 _op("select", 3, lambda condition, x, y: np.asarray(np.where(condition, x, y))[()],
     biufn="select {b} {x}, {t} {y}, {t} {z}")
 _op("convert", 1, _convert, "target", biufn=converted)
-_op("bitcast", 1, lambda x, dtype: np.asarray(x).view(dtype)[()], "target",
-    iufn="bitcast {s} {x} to {t}")
+_op("bitcast", 1, lambda x, t: np.asarray(x).view(t)[()], "target", iufn="bitcast {s} {x} to {t}")
 
 
 @cache

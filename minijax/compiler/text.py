@@ -10,8 +10,10 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from minijax import dtypes
 from minijax.util.jaxpr_text import Names
@@ -32,8 +34,7 @@ OPERATORS = {"mul": "*", "div f": "/", "add": "+", "sub": "-", "neg": "-", "not"
 # dtypes for conversions.
 NUMPYS = {"min": "minimum", "max": "maximum"}
 CONVERTERS = ["bool", *(dtype.name for dtype in dtypes.FLOATS + dtypes.SIGNED + dtypes.UNSIGNED)]
-CALLS = {*(NUMPYS.get(name, name) for name in OPS), *CONVERTERS,
-         "inf", "nan", "at", "range", "empty"}
+CALLS = {*(NUMPYS.get(x, x) for x in OPS), *CONVERTERS, "inf", "nan", "at", "range", "empty"}
 
 
 def plain(expression: str) -> str:
@@ -103,10 +104,7 @@ class KernelText:
         kernel, name = self.kernel, self.named
         function = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
         arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        first = self.described(arguments)
-        for x in kernel.temps:
-            shape = x.shape[0] if len(x.shape) == 1 else x.shape
-            first.append(f"{name(x)} = empty({shape}, {x.dtype})")
+        first = self.described(arguments) + self.temps(kernel.temps)
         self.inner(f"def {function}({', '.join(map(name, arguments))}):", kernel.body, first)
         return "\n".join(self.lines) + "\n"
 
@@ -116,6 +114,15 @@ class KernelText:
                  "constant": ", a constant"}
         return [f"# {self.named(x)}: {x.dtype}[{', '.join(map(str, x.shape))}]"
                 f"{words.get(x.role, '')}" for x in arguments]
+
+    def temps(self, buffers: Iterable[Buffer]) -> list[str]:
+        """The allocations of temps."""
+        return [f"{self.named(x)} = empty({x.shape[0] if len(x.shape) == 1 else x.shape}, "
+                f"{self.element(x.dtype)})" for x in buffers]
+
+    def element(self, dtype: np.dtype) -> str:
+        """The name of the dtype of a buffer."""
+        return str(dtype)
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -156,8 +163,7 @@ class KernelText:
             self.print(statement)
         self.flush()
 
-    def inner(self, header: str, statements: Sequence[Statement], first: Sequence[str] = ()
-              ) -> None:
+    def inner(self, header: str, body: Sequence[Statement], first: Sequence[str] = ()) -> None:
         """An indented body after its header and first lines."""
         self.write(header)
         start = len(self.lines)
@@ -165,7 +171,7 @@ class KernelText:
         self.notes.append("")
         for line in first:
             self.write(line)
-        self.body(statements)
+        self.body(body)
         if all(map(is_comment, self.lines[start:])):
             self.write("pass")
         self.notes.pop()
