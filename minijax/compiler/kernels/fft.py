@@ -67,7 +67,7 @@ def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
 def of_real(b: Any, outputs: list, operands: list) -> None:
     """Transform real rows: as half as many complex numbers, followed by an unfolding."""
     [x], half = operands, operands[0].shape[-1] // 2
-    table = b.constant(roots(2 * half, np.arange(half + 1), x.dtype))
+    table = roots(b, 2 * half, np.arange(half + 1), x.dtype)
     with nest(b, x.shape[:-1], "parallel") as row:
         spectrum = scratch(b, (half,), x.dtype)
 
@@ -79,7 +79,7 @@ def of_real(b: Any, outputs: list, operands: list) -> None:
             z, other = read(spectrum, (k,)), read(spectrum, (b.sub(half, k),))
             even = b.mul(b.add(z[0], other[0]), .5), b.mul(b.sub(z[1], other[1]), .5)
             odd = b.mul(b.add(z[1], other[1]), .5), b.mul(b.sub(other[0], z[0]), .5)
-            return _each(b.add, even, multiply(b, odd, (table((0, k)), table((1, k)))))
+            return _each(b.add, even, multiply(b, odd, read(table, (k,))))
 
         _row(b, half, x.dtype, pair, lambda i, j, z: write(spectrum, (i,), z))
         total, other = read(spectrum, (0,))
@@ -93,15 +93,16 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
     """The inverse without its factor: the spectrum is folded into half as many complex numbers."""
     [out], [x, y] = outputs, operands
     half = x.shape[-1] - 1
-    table = b.constant(roots(2 * half, np.arange(half), x.dtype))
+    table = roots(b, 2 * half, np.arange(half), x.dtype)
     with nest(b, x.shape[:-1], "parallel") as row:
         def folded(i: Any, j: Any) -> Complex:
             here, there = (*row, i), (*row, b.sub(half, i))
             re, other = x(here), x(there)
             # The imaginary parts of the first and the last element are ignored.
             im, below = (b.select(b.eq(i, 0), b.const(0, x.dtype), y(at)) for at in (here, there))
-            rotated = multiply(b, (b.sub(re, other), b.add(im, below)),
-                               (table((0, i)), b.neg(table((1, i)))))
+            odd = b.sub(re, other), b.add(im, below)
+            cos, sin = read(table, (i,))
+            rotated = multiply(b, odd, (cos, b.neg(sin)))
             return b.add(b.sub(im, below), rotated[0]), b.sub(b.add(re, other), rotated[1])
 
         def put(i: Any, j: Any, z: Complex) -> None:
@@ -164,10 +165,15 @@ def smooth_above(n: int) -> int:
     return min(k << max(0, math.ceil(math.log2(n / k))) for k in (1, 3, 5))
 
 
-def roots(n: int, powers: np.ndarray, dtype: Any) -> np.ndarray:
-    """``exp(-2πik/n)`` for some k: real parts, then imaginary ones."""
-    z = np.exp(-2j * np.pi * powers / n)
-    return np.stack([z.real, z.imag]).astype(dtype)
+def roots(b: Any, n: int, powers: np.ndarray, dtype: Any) -> list:
+    """``exp(-2πik/n)`` for some k, as constants."""
+    return constants(b, np.exp(-2j * np.pi * powers / n), dtype)
+
+
+def constants(b: Any, z: np.ndarray, dtype: Any) -> list:
+    """The real and the imaginary parts of complex constants."""
+    table = b.constant(np.stack([z.real, z.imag]).astype(dtype))
+    return [table.row(0), table.row(1)]
 
 
 # ── Transforms side by side ──────────────────────────────────────────────────────────────────
@@ -222,8 +228,7 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
                 s = loops.enter_context(b.loop(stride, vectorize="parallel"))
                 column = loops.enter_context(b.loop(left * width, vectorize="parallel"))
                 iteration = (s, column, 0) if width == 1 else (s, 0, column)
-            powers = np.outer(np.arange(r), np.arange(stride))
-            table = b.constant(roots(r * stride, powers, dtype))
+            table = roots(b, r * stride, np.outer(np.arange(r), np.arange(stride)), dtype)
             _butterflies(
                 b, (r, stride, left), iteration, (contiguous, contiguous_after), table,
                 load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
@@ -252,7 +257,7 @@ def _butterflies(b: Any, sizes: tuple[int, ...], iteration: tuple, contiguous: t
             return b.add(b.mul(b.add(b.mul(p, r), j), stride), s)
         return b.add(b.mul(b.add(s, j * stride), left), p)
     zs = [load(load_index(j), c) for j in range(r)]
-    rotated = [multiply(b, z, (table((0, j, s)), table((1, j, s)))) if j and stride > 1 else z
+    rotated = [multiply(b, z, read(table, (j, s))) if j and stride > 1 else z
                for j, z in enumerate(zs)]
     for j, z in enumerate(short_transform(b, rotated)):
         store(store_index(j), c, z)
@@ -325,12 +330,12 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
     above = n // below
     spectra = scratch(b, (*rows, n), dtype)
     step = 1 << (n.bit_length() + 1) // 2
-    fine, coarse = (b.constant(roots(n, powers, dtype))
-                    for powers in (np.arange(step), np.arange(0, n, step)))
+    powers = np.arange(step), np.arange(0, n, step)
+    fine, coarse = (roots(b, n, each, dtype) for each in powers)
 
     def root(at: Any) -> Complex:
         low, high = b.rem(at, step), b.div(at, step)
-        return multiply(b, (fine((0, low)), fine((1, low))), (coarse((0, high)), coarse((1, high))))
+        return multiply(b, read(fine, (low,)), read(coarse, (high,)))
 
     at = lambda i, size, j: b.add(b.mul(i, size), j)
     _columns(b, rows, above, below, Rows(
@@ -351,24 +356,20 @@ def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
     filter_ = np.zeros(size, complex)
     filter_[:n] = chirp.conj()
     filter_[size - n + 1:] = chirp[:0:-1].conj()
-    twiddles, spectrum = (b.constant(np.stack([z.real, z.imag]).astype(dtype))
-                          for z in (chirp, np.fft.fft(filter_) / size))
+    twiddles, spectrum = (constants(b, z, dtype) for z in (chirp, np.fft.fft(filter_) / size))
     spectra = scratch(b, (*rows, size), dtype)
-
-    def at(table: Any, i: Any) -> Complex:
-        return table((0, i)), table((1, i))
 
     def load(row: tuple, i: Any) -> Complex:
         inside = b.lt(i, n)
         place = b.min(i, n - 1)
-        product = multiply(b, of.load(row, place), at(twiddles, place))
+        product = multiply(b, of.load(row, place), read(twiddles, (place,)))
         return tuple(b.select(inside, x, b.const(0, x.dtype)) for x in product)
 
     def convolve(row: tuple, i: Any, z: Complex) -> None:
-        write(spectra[::-1], (*row, i), multiply(b, z, at(spectrum, i)))
+        write(spectra[::-1], (*row, i), multiply(b, z, read(spectrum, (i,))))
 
     def store(row: tuple, i: Any, z: Complex) -> None:
         with b.when(b.lt(i, n)):
-            of.store(row, i, multiply(b, z[::-1], at(twiddles, b.min(i, n - 1))))
+            of.store(row, i, multiply(b, z[::-1], read(twiddles, (b.min(i, n - 1),))))
     _transform(b, rows, size, Rows(load, convolve), dtype)
     _transform(b, rows, size, Rows(lambda row, i: read(spectra, (*row, i)), store), dtype)
