@@ -79,24 +79,22 @@ class MergeSort:
         capacity = TILE_BYTES // (2 * sum(dtype.itemsize for dtype in dtypes))
         self.tile = min(max(1 << capacity.bit_length() - 1, MIN_TILE), MAX_TILE)
 
-    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outputs: list
-                     ) -> None:
+    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outs: list) -> None:
         """Sort rows of n elements, which ``source(row, i)`` loads: tiles in blocks, then runs
         merged in launches, from one buffer to the other.
         """
         b, run = self.b, 1 if 1 < n < MIN_TILED_ROW else self.tile
         places = [temps(), temps()] if run < n else []
         if run > 1:
-            into = outputs if run >= n else places[0]
+            into, tile = outs if run >= n else places[0], min(n, self.tile)
             with self.tiles(rows, n) as (row, first, count):
-                halves, side = self.sorted_tile(
-                    min(n, self.tile), count, lambda i: source(row, b.add(first, i)))
-                with self.masked_loop(count, min(n, self.tile)) as i:
+                halves, side = self.sorted_tile(tile, source, row, first, count)
+                with self.masked_loop(count, tile) as i:
                     index = *row, b.add(first, i)
                     self.store(into, index, [b.load(x, (side, i)) for x in halves])
             source = _loader(b, into)
         while run < n:
-            into = outputs if 2 * run >= n else places[1]
+            into = outs if 2 * run >= n else places[1]
             with nest(b, rows, "parallel") as row, b.loop(n, vectorize="parallel") as i:
                 load = functools.partial(source, row)
                 at = self.merge_position(load, i, n, b.index(run), run.bit_length())
@@ -109,8 +107,7 @@ class MergeSort:
         into = [b.temp((*rows, tiles * k), dtype) for dtype in self.dtypes]
         sentinel = [b.starting_value("min", self.dtypes[0]), b.const(0, self.dtypes[1])]
         with self.tiles(rows, n) as (row, first, count):
-            halves, side = self.sorted_tile(
-                self.tile, count, lambda i: source(row, b.add(first, i)))
+            halves, side = self.sorted_tile(self.tile, source, row, first, count)
             start = b.mul(b.div(first, self.tile), k)
             with b.loop(k, vectorize="parallel") as i:
                 in_range = b.lt(i, count)
@@ -132,17 +129,17 @@ class MergeSort:
     def extent(self, n: int, tile: int, k: Any) -> tuple:
         """The first index of a tile, and its length."""
         b, first = self.b, self.b.mul(k, tile)
-        return first, b.index(min(n, tile)) if n % tile == 0 or n < tile else b.min(
-            b.sub(n, first), tile)
+        return first, b.min(b.sub(n, first), tile) if n % tile else b.index(tile)
 
-    def sorted_tile(self, size: int, count: Any, load: LoadElement) -> tuple[list, int]:
-        """Sort `count` elements, at most `size`, in scratch; returns the buffers, and the half with
-        the result.
+    def sorted_tile(self, size: int, source: Callable, row: tuple, first: Any, count: Any
+                    ) -> tuple[list, int]:
+        """Sort `count` elements of a row from `first` on, at most `size`, in scratch; returns the
+        buffers, and the half with the result.
         """
         b, passes = self.b, (size - 1).bit_length()
         halves = [b.temp((2, size), dtype) for dtype in self.dtypes]
         with self.masked_loop(count, size) as i:
-            self.store(halves, (0, i), load(i))
+            self.store(halves, (0, i), source(row, b.add(first, i)))
         with b.loop(passes) as p:
             side, run = b.and_(p, 1), b.shl(b.index(1), p)
             with self.masked_loop(count, size) as i:
@@ -180,11 +177,10 @@ class MergeSort:
             first, last = b.read(low), b.read(high)
             half = b.shr_logical(b.add(first, last), 1)
             other = self.keys(load(b.min(half, b.sub(n, 1))))
-            precedes = b.select(is_left, is_before(b, other, keys),
-                                b.not_(is_before(b, keys, other)))
+            before = b.select(is_left, is_before(b, other, keys), b.not_(is_before(b, keys, other)))
             is_open = b.lt(first, last)
-            b.assign(low, b.select(b.and_(is_open, precedes), b.add(half, 1), first))
-            b.assign(high, b.select(b.and_(is_open, b.not_(precedes)), half, last))
+            b.assign(low, b.select(b.and_(is_open, before), b.add(half, 1), first))
+            b.assign(high, b.select(b.and_(is_open, b.not_(before)), half, last))
         return b.sub(b.add(i, b.read(low)), middle)
 
     def keys(self, xs: list) -> list:

@@ -44,28 +44,23 @@ class RadixSort(MergeSort):
                      for x in dtypes[:num_keys]]
         self.tile = 1 << (TILE_BYTES // sum(x.itemsize for x in dtypes)).bit_length() - 1
 
-    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outputs: list
-                  ) -> None:
+    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outs: list) -> None:
         if n <= self.tile:
             with self.tiles(rows, n) as (row, first, count):
                 halves = self.loaded(n, count, lambda i: source(row, i))
                 for key in reversed(range(self.num_keys)):
                     self.sort_tile(halves, count, key, 0, self.bits[key])
                 with self.b.loop(n, vectorize="parallel") as i:
-                    self.store(outputs, (*row, i), self.element(halves, 0, i))
+                    self.store(outs, (*row, i), self.element(halves, 0, i))
             return
-        places, passes = [temps(), temps()], list(self.passes())
+        places, passes = [temps(), temps()], [
+            (key, shift) for key in reversed(range(self.num_keys))
+            for shift in range(0, self.bits[key], WIDE_BITS)]
         starts = self.histograms(rows, n, source, passes)
-        for p, (_, _, is_last) in enumerate(passes):
-            into = outputs if is_last else places[0]
+        for p in range(len(passes)):
+            into = outs if p == len(passes) - 1 else places[0]
             self.pass_by_digit(rows, n, source, into, p, passes, starts)
             source, places = _loader(self.b, into), places[::-1]
-
-    def passes(self) -> Iterator[tuple[int, int, bool]]:
-        """The key and the shift of each pass, and whether it is the last."""
-        every = [(key, shift) for key in reversed(range(self.num_keys))
-                 for shift in range(0, self.bits[key], WIDE_BITS)]
-        return ((*each, each is every[-1]) for each in every)
 
     # -- all tiles -----------------------------------------------------------------------------
 
@@ -80,15 +75,14 @@ class RadixSort(MergeSort):
             numbers = self.zeros(len(passes) * WIDE_DIGITS, "numbers")
             with self.masked_loop(count, min(n, HISTOGRAM * self.tile)) as i:
                 xs = source(row, b.add(first, i))
-                for p, (key, shift, _) in enumerate(passes):
+                for p, (key, shift) in enumerate(passes):
                     digit = digit_of(b, xs[key], shift, WIDE_BITS)
                     b.atomic("add", numbers, (b.add(digit, p * WIDE_DIGITS),), 1)
             with b.loop(numbers.size, vectorize="parallel") as d:
                 place = *row, b.div(d, WIDE_DIGITS), b.rem(d, WIDE_DIGITS)
                 b.atomic("add", counts, place, b.load(numbers, (d,)))
         with nest(b, counts.shape[:-1], "parallel") as place:
-            self.running_total(lambda d: b.load(counts, (*place, d)),
-                               lambda d, before: b.store(starts, (*place, d), before))
+            self.running_total(counts, starts, place)
         b.freeze(starts)
         return starts
 
@@ -97,7 +91,7 @@ class RadixSort(MergeSort):
         """Move all elements into the order of one digit: a tile after the other, by blocks that
         look back at how many elements of each digit are in those before.
         """
-        b, (key, shift, _) = self.b, passes[p]
+        b, (key, shift) = self.b, passes[p]
         with nest(b, rows, "parallel") as row:
             before = self.zeros(WIDE_DIGITS, "before")
             with b.loop(-(-n // self.tile), vectorize="chained") as k:
@@ -108,8 +102,7 @@ class RadixSort(MergeSort):
                 with self.masked_loop(count, self.tile) as i:
                     digit = digit_of(b, self.element(halves, 0, i)[key], shift, WIDE_BITS)
                     b.atomic("add", numbers, (digit,), 1)
-                self.running_total(lambda d: b.load(numbers, (d,)),
-                                   lambda d, smaller: b.store(move, (d,), smaller))
+                self.running_total(numbers, move)
                 with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
                     number = b.load(numbers, (d,))
                     own = b.sub(b.load(starts, (*row, p, d)), b.load(move, (d,)))
@@ -129,15 +122,15 @@ class RadixSort(MergeSort):
             self.b.store(counters, (d,), 0)
         return counters
 
-    def running_total(self, number: Callable, store: Callable) -> None:
-        """``store(d, the numbers of all digits before)`` for each digit."""
+    def running_total(self, numbers: Any, totals: Any, place: tuple = ()) -> None:
+        """Store for each digit the sum of the numbers of all digits before, from a place on."""
         b = self.b
         so_far = b.variable(0, np.int32)
         with b.loop(WIDE_DIGITS, vectorize="running") as d:
-            x = number(d)
+            x = b.load(numbers, (*place, d))
             total = b.add(b.read(so_far), x)
             b.assign(so_far, total)
-            store(d, b.sub(total, x))
+            b.store(totals, (*place, d), b.sub(total, x))
 
     # -- one tile ------------------------------------------------------------------------------
 
