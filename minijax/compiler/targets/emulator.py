@@ -112,8 +112,7 @@ class Emulator:
         """A constructor of the launches of a kernel."""
         return lambda: Launches(self, kernel)
 
-    def launch(self, launch: Launch, indices: Mapping[Buffer, int], names: Mapping[Any, Any]
-               ) -> None:
+    def launch(self, launch: Launch, indices: Mapping[Buffer, int], names: Mapping) -> None:
         """Run the blocks of a launch, in any order."""
         memory: dict[Buffer, Memory] = {}
         clocks = VectorClocks(launch.blocks)
@@ -126,15 +125,14 @@ class Emulator:
 
         with np.errstate(all="ignore"):
             blocks = self.random.permutation(launch.blocks)
-            some = max(1, MAX_THREADS // launch.threads)
+            some = 1 if waits(launch) else max(1, MAX_THREADS // launch.threads)
+            groups = (Blocks(launch, blocks[first:first + some], names, memory_of, clocks,
+                             self.random, self.watch) for first in range(0, launch.blocks, some))
             if waits(launch):
-                SideBySide(self.random, launch.body).run(
-                    Blocks(launch, blocks[k:k + 1], names, memory_of, clocks, self.random,
-                           self.watch) for k in range(launch.blocks))
-                return
-            for first in range(0, launch.blocks, some):
-                Blocks(launch, blocks[first:first + some], names, memory_of, clocks, self.random,
-                       self.watch).run(launch.body)
+                SideBySide(self.random, launch.body).run(groups)
+            else:
+                for group in groups:
+                    group.run(launch.body)
 
 
 class SideBySide:
@@ -282,19 +280,18 @@ class VectorClocks:
         self.released: dict[Any, np.ndarray] = {}  # by the last operation at each place
         self.read: dict[int, list[np.ndarray]] = {}  # by a block since its last fence
 
-    def synchronize(self, place: Any, block: int, barriers: int, writes: bool, ordered: int
-                    ) -> None:
+    def synchronize(self, at: Any, block: int, barriers: int, writes: bool, ordered: int) -> None:
         """An atomic operation of a block, with a fence after it if it is ordered: acquire the clock
         released at its place and where the block has read before; if it writes, release its own.
         """
         start = np.zeros(self.blocks, np.int64)
-        self.read.setdefault(block, []).append(self.released.get(place, start))
+        self.read.setdefault(block, []).append(self.released.get(at, start))
         if ordered:
             clock = self.clocks.setdefault(block, start)
             clock[block] = barriers
             np.max([clock, *self.read.pop(block)], axis=0, out=clock)
             if writes:
-                self.released[place] = clock.copy()
+                self.released[at] = clock.copy()
 
     def happens_before(self, block: np.ndarray, other: np.ndarray, then: np.ndarray) -> np.ndarray:
         """Whether accesses of `other` blocks, after `then` of their barriers, happen before those

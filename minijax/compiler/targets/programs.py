@@ -20,6 +20,13 @@ from .coalescing import ALIGNMENT
 from .emulator import Emulator, Watch
 
 
+def copy_of(device: Any, address: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """A copy of device memory in the host's."""
+    data = np.empty(shape, dtype)
+    device.load(address, data)
+    return data
+
+
 class Memory:
     """Device memory, freed with the last reference."""
 
@@ -53,9 +60,7 @@ class Memory:
 
     def read(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """A copy of its contents in host memory."""
-        data = np.empty(shape, dtype)
-        self.device.load(self.address, data)
-        return data
+        return copy_of(self.device, self.address, shape, dtype)
 
     def __del__(self) -> None:
         try:
@@ -112,7 +117,8 @@ class Run:
                 case Launch():
                     self.launch(statement, self.scalars)
                 case Load(target, buffer, index):
-                    self.scalars[target] = self.element(Address(buffer, index))
+                    address = self.passed(Address(buffer, index))
+                    self.scalars[target] = copy_of(self.device, address, (), buffer.dtype)[()]
                 case For(index, start, stop, inner):
                     for i in range(int(self.value(start)), int(self.value(stop))):
                         self.scalars[index] = np.int64(i)
@@ -136,18 +142,6 @@ class Run:
         """A scalar that the host knows."""
         return x.value if isinstance(x, Constant) else self.scalars[x]
 
-    def element(self, x: Address) -> Any:
-        """A copy of one element."""
-        data = np.empty((), x.buffer.dtype)
-        self.device.load(self.passed(x), data)
-        return data[()]
-
-    def array(self, buffer: Buffer) -> np.ndarray:
-        """A copy of a buffer."""
-        data = np.empty(buffer.shape, buffer.dtype)
-        self.device.load(self.addresses[buffer], data)
-        return data
-
     def call(self, call: Call) -> None:
         """Run a call: on the device if it can, else on the host, on copies that are written back.
         """
@@ -157,7 +151,7 @@ class Run:
             return
         buffers = dict.fromkeys(x.buffer if isinstance(x, Address) else x for x in call.args
                                 if isinstance(x, Address | Buffer))
-        copies = {x: self.array(x) for x in buffers}
+        copies = {x: copy_of(self.device, self.addresses[x], x.shape, x.dtype) for x in buffers}
 
         def argument(x: Any) -> Any:
             if isinstance(x, Address):
@@ -197,5 +191,4 @@ def emulate(kernel: Kernel, inputs: Sequence[np.ndarray], seed: int = 0,
     arguments = [Memory.of(device, np.asarray(x, buffer.dtype).reshape(buffer.shape))
                  for x, buffer in zip(inputs, kernel.inputs, strict=True)]
     outputs = Program(kernel, device)(*arguments)
-    return [memory.read(x.shape, x.dtype)
-            for memory, x in zip(outputs, kernel.outputs, strict=True)]
+    return [out.read(x.shape, x.dtype) for out, x in zip(outputs, kernel.outputs, strict=True)]
