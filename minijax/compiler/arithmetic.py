@@ -9,7 +9,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ IDENTITIES = {
     "b": {"and": 1, "mul": 1, "or": 0, "add": 0}, "f": {"mul": 1, "div": 1, "sub": 0},
     "i": {"mul": 1, "div": 1, "sub": 0, "add": 0, "or": 0, "xor": 0, "shl": 0, "shr_logical": 0,
           "shr_arithmetic": 0}}
-DTYPE = attrgetter("dtype")
 COMMUTING = ("add", "mul", "and", "or", "xor")
 ABSORBING = {"b": {"and": 0, "mul": 0, "or": 1, "add": 1}, "f": {}, "i": {"mul": 0, "and": 0}}
 
@@ -118,7 +116,7 @@ class Arithmetic(Scalars):
         kinds = {*map(type, args)}
         if Component in kinds:
             args = tuple(map(self.actual, args))
-        dtype = result_dtype(op, tuple(map(DTYPE, args)), target)
+        dtype = result_dtype(op, tuple([x.dtype for x in args]), target)
         if Constant in kinds or len(args) > len({*args}):
             folded = self.fold(op, args, dtype)
             if folded is not None:

@@ -32,13 +32,11 @@ class CompiledMemoryStats(NamedTuple):
 
 def memory_of(kernel: Kernel) -> CompiledMemoryStats:
     """The memory that a call of a kernel takes."""
-    argument_bytes, output_bytes = (sum(x.nbytes for x in buffers)
-                                    for buffers in (kernel.inputs, kernel.outputs))
-    return CompiledMemoryStats(argument_bytes, output_bytes, kernel.workspace_size)
+    inputs, outputs = (sum(x.nbytes for x in each) for each in (kernel.inputs, kernel.outputs))
+    return CompiledMemoryStats(inputs, outputs, kernel.workspace_size)
 
 
-def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] | None = None
-             ) -> Counter[str]:
+def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] = {}) -> Counter[str]:
     """The cost of a body. Both sides of a branch count; a loop of unknown length counts once.
 
     Of the library routines only products count: their cost follows from their sizes.
@@ -48,7 +46,7 @@ def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] | None =
     {'bytes accessed': 8.0, 'transcendentals': 1.0, 'flops': 1.0}
     """
     total: Counter[str] = Counter()
-    values = dict(integers or {})  # of integer scalars, such as the sizes of blocks
+    values = dict(integers)  # of integer scalars, such as the sizes of blocks
 
     def value(x: Any) -> Any:
         return x.value if isinstance(x, Constant) else values.get(x)

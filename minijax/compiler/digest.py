@@ -129,34 +129,27 @@ def _defined_in(module: str, names: int) -> set[Primitive]:
     return {x for x in [*vars(sys.modules[module]).values()] if isinstance(x, Primitive)}
 
 
-class Names(dict[Any, Any]):
-    """The canonical forms of types and primitives, which are equal where they are the same."""
-
-    def __missing__(self, x: Any) -> Any:
-        return self.setdefault(x, canonical(x))
-
-
 def _program(closed: ClosedJaxpr) -> tuple:
     """The canonical form of a program: variables are numbered in the order of definition."""
     jaxpr = closed.jaxpr
     numbers: dict[Any, int] = {}
-    names = Names()
+    named = cache(canonical)  # for types and primitives, which occur more than once
 
     def define(variables: tuple) -> list:
         numbers.update(zip(variables, itertools.count(len(numbers))))
-        return [names[v.aval] for v in variables]
+        return [named(v.aval) for v in variables]
 
     def use(atoms: tuple) -> list:
-        return [(names[x.aval], canonical(x.value)) if isinstance(x, Literal) else numbers[x]
+        return [(named(x.aval), canonical(x.value)) if isinstance(x, Literal) else numbers[x]
                 for x in atoms]
 
     def equation(eqn: JaxprEqn) -> tuple:
         params = eqn.params
         if called := CALLS.get(eqn.primitive.name):
             params = {called: params.get(called)}  # the others have no effect
-        named = [(name, canonical(params[name])) for name in sorted(params)
+        words = [(name, canonical(params[name])) for name in sorted(params)
                  if name != "computation"]  # a function, whose program is another parameter
-        return names[eqn.primitive], use(eqn.invars), named, define(eqn.outvars)
+        return named(eqn.primitive), use(eqn.invars), words, define(eqn.outvars)
 
     inputs = define((*jaxpr.constvars, *jaxpr.invars)), canonical(closed.consts)
     return inputs, [*map(equation, jaxpr.eqns)], use(jaxpr.outvars)

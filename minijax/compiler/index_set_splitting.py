@@ -39,10 +39,10 @@ def _split(loop: Statement, times: int) -> list[Statement]:
     """A loop split into several, or the loop itself."""
     if not isinstance(loop, For) or loop.vectorize != "parallel":
         return [loop]
-    statements, trip_count = list(walk(loop.body)), loop.trip_count or 0
+    statements, count = list(walk(loop.body)), loop.trip_count or 0
     inner = max((each.trip_count or 1 for each in statements if isinstance(each, For)), default=1)
-    if (len(statements) > MAX_STATEMENTS or trip_count < MIN_ITERATIONS
-            or times * trip_count * inner < MIN_TOTAL):
+    if (len(statements) > MAX_STATEMENTS or count < MIN_ITERATIONS
+            or times * count * inner < MIN_TOTAL):
         return [loop]
     functions = affine_functions(loop.body, loop.index)
     start, stop = (int(x.value) for x in (loop.start, loop.stop))  # type: ignore[union-attr]
@@ -57,8 +57,7 @@ def _split(loop: Statement, times: int) -> list[Statement]:
         def value(x: Any) -> np.int64:
             slope, intercept = _affine(x, functions)
             return np.int64(slope * i + intercept)
-        return {test.target: Constant(OPS[test.op].meaning(*map(value, test.args)), BOOL)
-                for test in tests}
+        return {x.target: Constant(OPS[x.op].meaning(*map(value, x.args)), BOOL) for x in tests}
 
     starts = [start]
     for cut in sorted(cuts):
@@ -105,11 +104,10 @@ def _cuts(test: Let, functions: AffineFunctions) -> list[int]:
 
 def _part(loop: For, first: int, end: int, outcomes: Mapping[Any, Constant]) -> Statement:
     """A loop over a part of its range, with some tests constant. All that it defines is renamed."""
-    names: dict[Any, Any] = {loop.index: Scalar(loop.index.name, INT64)}
-    body = specialized(loop.body, {**names, **outcomes}, Arithmetic())
+    index = Scalar(loop.index.name, INT64)
+    body = specialized(loop.body, {loop.index: index, **outcomes}, Arithmetic())
     start, stop = (Constant(np.int64(i), INT64) for i in (first, end))
-    return with_origin(
-        replace(loop, index=names[loop.index], start=start, stop=stop, body=body), loop)
+    return with_origin(replace(loop, index=index, start=start, stop=stop, body=body), loop)
 
 
 def specialized(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
@@ -118,22 +116,20 @@ def specialized(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
     define has new names.
     """
     result: list[Statement] = []
-    for statement in body:
-        if isinstance(statement, Let):
-            args = tuple(names.get(x, x) for x in statement.args)
+    for each in body:
+        if isinstance(each, Let):
+            args = tuple(names.get(x, x) for x in each.args)
             args = tuple(b.const(x.value, x.dtype) if isinstance(x, Constant) else x for x in args)
-            folded = names.get(statement.target) or b.fold(
-                statement.op, args, statement.target.dtype)
+            folded = names.get(each.target) or b.fold(each.op, args, each.target.dtype)
             if folded is not None:
-                names[statement.target] = folded
+                names[each.target] = folded
                 continue
-        if isinstance(statement, If) and isinstance(test := names.get(
-                statement.test, statement.test), Constant):
-            result += specialized(statement.then if test.value else statement.orelse, names, b)
+        if isinstance(each, If) and isinstance(test := names.get(each.test, each.test), Constant):
+            result += specialized(each.then if test.value else each.orelse, names, b)
             continue
-        new = defined(statement)
+        new = defined(each)
         if new is not None:
             names[new] = type(new)(new.name, new.dtype)
-        changed = with_bodies(statement, lambda inner: specialized(inner, names, b))
-        result.append(with_origin(substituted(changed, names), statement))
+        changed = with_bodies(each, lambda inner: specialized(inner, names, b))
+        result.append(with_origin(substituted(changed, names), each))
     return tuple(result)

@@ -40,8 +40,7 @@ def kind_of(dtype: np.dtype) -> str:
 
 def plain(instruction: str, *args: Number, dtype: Any = None) -> Number:
     """A single instruction; the dtype of its result defaults to that of its operands."""
-    return on_numbers(lambda s, *operands: s.plain(
-        instruction, operands, dtype or args[0].dtype))(*args)
+    return on_numbers(lambda s, *xs: s.plain(instruction, xs, dtype or args[0].dtype))(*args)
 
 
 def _constant_value(x: Any) -> Any:

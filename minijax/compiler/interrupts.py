@@ -4,7 +4,6 @@ Builds on probe.py. llvm.py prints the polls, pool.py loads the functions that t
 26. JAX has nothing for this: its programs run to their end.
 """
 
-import itertools
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -177,9 +176,8 @@ def lines_of(kernel: Kernel) -> list[str]:
     """The user's line of each loop: of the operation that it implements, or of one inside it."""
     operations, lines = kernel.notes["loops"], kernel.notes["lines"]
 
-    def line_of(statement: Statement) -> str:
-        return (operations.get(statement) or getattr(statement, "note", "")
-                or lines.get(statement, ""))
+    def line_of(each: Statement) -> str:
+        return operations.get(each) or getattr(each, "note", "") or lines.get(each, "")
 
     def search(body: Sequence[Statement], before: str) -> Iterator[str]:
         for each in body:
@@ -215,8 +213,6 @@ def interrupt_message(loop: int, iterations: int, equations: Sequence[int],
                       closed: ClosedJaxpr | None) -> str:
     """The message to a user whose program was interrupted in a loop, after some iterations."""
     place = equations[loop] if loop < len(equations) else -1
-    eqn = None if closed is None or place < 0 else next(
-        itertools.islice(_equations(closed.jaxpr), place, None))
-    line = note_of(eqn) if eqn is not None else ""
+    line = "" if closed is None or place < 0 else note_of([*_equations(closed.jaxpr)][place])
     return ("interrupted in a loop" + (f" after {iterations:,} turns" if iterations >= 0 else "")
             + (f": {line}" if line else ""))

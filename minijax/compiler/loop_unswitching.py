@@ -58,8 +58,7 @@ def without_unused(body: Iterable[Statement]) -> tuple[Statement, ...]:
     """The statements without operations and loads whose results nothing uses."""
     kept: list[Statement] = []
     every = tuple(body)
-    needed = {x for each in walk(every) if bodies(each) for inner in walk((each,))
-              for x in used(inner)}
+    needed = {x for outer in every if bodies(outer) for each in walk((outer,)) for x in used(each)}
     for each in reversed(every):
         if not isinstance(each, Let | Load) or each.target in needed:
             kept.append(each)

@@ -123,8 +123,7 @@ class ProgramBuilder(Builder):
             self._buffers[id(value)] = buffer, value
         return Stored(self, self._buffers[id(value)][0])
 
-    def once(self, rule: tuple[Any, ...], buffers: Sequence[Buffer], emit: Callable[[], None]
-             ) -> None:
+    def once(self, rule: tuple, buffers: Sequence[Buffer], emit: Callable[[], None]) -> None:
         """Emit the statements of a rule and its parameters on some buffers, outside of loops; if it
         has emitted such before, on others of the same types, a copy of these.
         """

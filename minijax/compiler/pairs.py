@@ -86,8 +86,10 @@ def _whole_power(exponent: Atom) -> int | None:
 COUNTS = ("num_consts", "num_carry", "cond_nconsts", "body_nconsts", "num_keys")
 
 
-def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Callable[[ClosedJaxpr], ClosedJaxpr]
-             ) -> JaxprEqn:
+Change = Callable[[ClosedJaxpr], ClosedJaxpr]
+
+
+def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Change) -> JaxprEqn:
     """The equation on real operands and new variables, with every nested program rewritten."""
     primitive, params = eqn.primitive, with_programs(eqn.params, change)
     types, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
@@ -107,8 +109,7 @@ def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Callable[[ClosedJaxp
                        outvars=tuple(map(Var, parts_of(outs))))
 
 
-def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], ClosedJaxpr]
-                   ) -> dict[str, Any]:
+def with_programs(params: dict[str, Any], change: Change) -> dict[str, Any]:
     """The parameters of an equation, with a function applied to every nested program."""
 
     def changed(value: Any) -> Any:

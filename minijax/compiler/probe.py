@@ -20,8 +20,7 @@ from minijax.core.jaxpr import JaxprEqn
 from minijax.primitives.slots import Reduction, nest
 
 from .elementary import FORMULAS
-from .loops import (Call, Constant, For, If, Let, Load, Operand, Statement, While,
-                    cached_on_node)
+from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While, cached_on_node
 from .operands import ProgramBuilder, Value
 from .routines import work
 from .vectors import function

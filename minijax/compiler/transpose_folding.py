@@ -19,8 +19,7 @@ def fold_transposes(jaxpr: Jaxpr) -> Jaxpr:
     >>> print([str(eqn.primitive) for eqn in fold_transposes(f.jaxpr).eqns])
     ['dot_general', 'dot_general']
     """
-    uses = Counter(x for atoms in (jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns))
-                   for x in atoms)
+    uses = Counter(x for xs in (jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns)) for x in xs)
     products: dict[Atom, JaxprEqn] = {}
     transposes: dict[Atom, JaxprEqn] = {}
     eqns = []

@@ -64,10 +64,9 @@ def called_in(body: Iterable[Statement]) -> set[Function]:
     """The elementary functions that a program calls: those with many uses, and those with a rare
     case, which is a branch.
     """
-    uses_index = Counter(function(each.op, each.target.dtype) for each in walk(body)
-                         if isinstance(each, Let) and each.op in FORMULAS)
-    return {each for each, count in uses_index.items()
-            if each.formulas[1:] or len(each.body) * count > MAX_INLINED}
+    uses = Counter(function(each.op, each.target.dtype) for each in walk(body)
+                   if isinstance(each, Let) and each.op in FORMULAS)
+    return {f for f, count in uses.items() if f.formulas[1:] or len(f.body) * count > MAX_INLINED}
 
 
 def calls(loop: For, called: Collection[Function]) -> bool:

@@ -119,12 +119,10 @@ class _Convolution(Geometry):
         spec = self.out_spec
         order = () if self.rows_are_images or last and sizes.groups > 1 else (
             (spec[0], *spec[2:], spec[1]) if last else spec)
-        direct = (order == tuple(range(len(spec))) and out.dtype == self.dtype
-                  and self.partials == 1)
+        direct = order == tuple(range(len(spec))) and out.dtype == self.dtype and self.partials == 1
         sums = out if direct else b.temp(shape, self.dtype)
-        *outer_steps, below, right = np.empty(shape, np.int8).strides
-        z = Matrices(sums, (*outer_steps, count * (right if is_transposed else below), below,
-                            right))
+        *steps, below, right = np.empty(shape, np.int8).strides
+        z = Matrices(sums, (*steps, count * (right if is_transposed else below), below, right))
         weights = Matrices(self.weights, (
             0, sizes.outputs * terms, 0, *((1, sizes.outputs) if last else (terms, 1))))
         window = (*sizes.window, sizes.features) if last else (sizes.features, *sizes.window)

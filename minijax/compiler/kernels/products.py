@@ -55,8 +55,7 @@ class Side(NamedTuple):
         x, copy = self.buffer, b.temp(self.sizes(axes), dtype)
         converted = Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype)
         computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, converted)
-        return Side(copy, *(tuple(map(axes.index, part))
-                            for part in (self.batch, self.free, self.contract)))
+        return Side(copy, *(tuple(map(axes.index, part)) for part in self[1:]))
 
 
 def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numbers: tuple,
@@ -197,15 +196,13 @@ def in_halves(b: Any, side: Side, dtype: np.dtype) -> Side:
 def split_terms(terms: int) -> tuple[int, int]:
     """The most terms in a part of a sum, and the number of groups of parts."""
     least = -(-terms // LONG)
-    max_terms = next((terms // parts for parts in range(least, 2 * least)
-                      if terms % parts == 0), LONG)
+    max_terms = next((terms // n for n in range(least, 2 * least) if terms % n == 0), LONG)
     return max_terms, -(-terms // (max_terms * CHAIN))
 
 
 def sum_partials(b: Any, partials: Any, groups: int, out: Any, place: Callable[[Any], Any]) -> None:
     """Sum the groups of every element; `place` gives the position for an index of the result."""
-    total = lambda at: b.accumulate(
-        "add", (groups,), lambda part: b.load(partials, (part, *place(at))))
+    total = lambda at: b.accumulate("add", (groups,), lambda k: b.load(partials, (k, *place(at))))
     short = Computed(b, lambda at: b.convert(total(at), out.dtype), out.shape, out.dtype)
     b.materialize(short, into=out)
 
@@ -261,8 +258,7 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequenc
                     term = b.load(*y.at(b, *batch_index, column, b.add(t, i)))
                     b.store(packed, (panel, i, j), b.convert(term, dtype))
                 b.freeze(packed)
-            with (b.loop(rest, vectorize="parallel") as strip,
-                  b.loop(tile_panels) as panel):
+            with b.loop(rest, vectorize="parallel") as strip, b.loop(tile_panels) as panel:
                 row, skipped_rows = block_start(b.add(top, strip), height, m)
                 column, skipped_columns = block_start(b.add(left, panel), width, n)
                 terms_of_y = ((packed, (b.mul(panel, max_terms * width),)) if packs

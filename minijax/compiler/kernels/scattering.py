@@ -88,9 +88,8 @@ class _Updates:
     @contextmanager
     def each(self) -> Iterator[tuple[Any, tuple]]:
         """Open loops over all updates and the elements of their windows."""
-        with (self.b.loop(self.count, vectorize="parallel") as i,
-              nest(self.b, self.window, "parallel") as window):
-            yield i, window
+        with nest(self.b, (self.count, *self.window), "parallel") as (i, *window):
+            yield i, tuple(window)
 
     def index(self, i: Any, window: Sequence[Any]) -> tuple:
         """The index in the updates array."""

@@ -77,8 +77,7 @@ def is_aligned(loop: For, count: int) -> bool:
                                and all(strides[i] == 0 for i in outer)
                                and count * access.buffer.dtype.itemsize <= ALIGNMENT)
     start = int(loop.start.value) if isinstance(loop.start, Constant) else 1
-    return start % count == 0 and all(
-        fits(each) for each in loop.body if isinstance(each, Load | Store))
+    return start % count == 0 and all(fits(x) for x in loop.body if isinstance(x, Load | Store))
 
 
 def interleaved(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any]

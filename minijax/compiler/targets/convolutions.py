@@ -35,10 +35,9 @@ class Gathered(NamedTuple):
     max_each: int
     index_of: Callable[..., tuple[Operand, Sequence[Operand]]]
 
-    def at(self, b: Builder, matrix: Operand, row: Operand, term: Operand
-           ) -> tuple[Operand, Operand]:
+    def at(self, b: Builder, *at: Operand) -> tuple[Operand, Operand]:
         """Whether a matrix, row and term have an element there, and its linear index."""
-        exists, index = self.index_of(b, matrix, row, term)
+        exists, index = self.index_of(b, *at)
         return exists, b.ravel(index, self.buffer.shape)
 
 

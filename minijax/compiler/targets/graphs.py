@@ -109,10 +109,9 @@ class Graph(Launches):
         graph = ask(cuda.cuGraphCreate, 0)
         nodes: list[Any] = []
         every = [self.node(*shape) for shape in self.shapes]
-        for parameters in every:
+        for each in every:
             before = nodes[-1:]
-            nodes.append(ask(cuda.cuGraphAddKernelNode, graph, before or None, len(before),
-                             parameters))
+            nodes.append(ask(cuda.cuGraphAddKernelNode, graph, before or None, len(before), each))
         executable = ask(cuda.cuGraphInstantiate, graph, 0)
         weakref.finalize(self, _destroy, self.gpu, graph, executable).atexit = False
         self.launch = functools.partial(cuda.cuGraphLaunch, executable, self.gpu.stream)

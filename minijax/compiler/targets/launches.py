@@ -128,7 +128,7 @@ class _Schedule(Writer):
     def grid(self, loop: Any) -> Launch:
         """A loop as a grid: an iteration for each block, or for each thread."""
         block, thread = Scalar("block", INT64), Scalar("thread", INT64)
-        n, private = loop.trip_count, self.private_temps(loop)
+        n, private, let = loop.trip_count, self.private_temps(loop), self.let
         inner = [collapse_nest(each) for each in _inner_loops(loop.body)]
         inner_loops = [each for each in inner if (each.trip_count or 0) >= WARP
                        and (each.vectorize in REDUCTIONS or self.is_independent(each))]
@@ -141,20 +141,17 @@ class _Schedule(Writer):
                 private -= {x for each in walk(loop.body)  # these are private to threads
                             if isinstance(each, For) and group.is_distributed(each)
                             for x in self.private_temps(each)}
-                body_of_block = substituted(
-                    loop.body, {loop.index: self.let("add", block, loop.start)})
-                group.run(tuple(self.privatized(body_of_block, self.copies(loop, private), block)))
+                own_body = substituted(loop.body, {loop.index: let("add", block, loop.start)})
+                group.run(tuple(self.privatized(own_body, self.copies(loop, private), block)))
                 return Launch(block, n, thread, threads, tuple(body))
             copies, step = self.in_local_memory(private), UNROLLED if is_memory_bound(loop) else 1
             own, apart = (step, 1) if is_aligned(loop, step) else (1, THREADS)
-            first = self.let("add", self.let("mul", block, step * THREADS),
-                             self.let("mul", thread, own))
-            starts = [self.let("add", first, self.let("add", loop.start, k * apart))
-                      for k in range(step)]
+            first = let("add", let("mul", block, step * THREADS), let("mul", thread, own))
+            starts = [let("add", first, let("add", loop.start, k * apart)) for k in range(step)]
             loop = replace(loop, body=tuple(self.privatized(loop.body, copies, block)))
             iterations = interleaved(loop.body, loop.index, starts)
             if n % (step * THREADS):
-                is_full = self.let("lt", starts[-1], loop.stop)
+                is_full = let("lt", starts[-1], loop.stop)
                 iterations = (If(is_full, iterations, tuple(self.remainder(loop, starts[:-1]))),)
             return Launch(block, -(-n // (step * THREADS)), thread, THREADS, (*body, *iterations))
 
@@ -217,8 +214,7 @@ class _Schedule(Writer):
         own, last = self.temp((1,), np.uint32, "turn", "shared"), literal(first.blocks - 1, "u4")
         turn, seen = (Scalar(name, own.dtype) for name in ("turn", "seen"))
         with self.inside() as body:
-            take = (Atomic(turn, "turn", counter, (ZERO,), last, ordered=1),
-                    Store(own, (ZERO,), turn))
+            take = Atomic(turn, "turn", counter, (ZERO,), last, 1), Store(own, (ZERO,), turn)
             self.out += [Barrier(), If(self.let("eq", first.thread, 0), take), Barrier(),
                          Load(seen, own, (ZERO,))]
             names: dict[Any, Any] = {second.block: ZERO, second.thread: first.thread}
@@ -336,8 +332,7 @@ def _with_loads(body: Sequence[Statement], slots: dict[Any, Buffer]) -> Iterator
         if isinstance(statement, Launch):
             yield _with_transfers(statement, slots)
             continue
-        names: dict[Any, Any] = {
-            x: Scalar("handed", x.dtype) for x in used(statement) if x in slots}
+        names: dict = {x: Scalar("handed", x.dtype) for x in used(statement) if x in slots}
         loads = tuple(Load(new, slots[x], (ZERO,)) for x, new in names.items())
         new = with_bodies(statement, lambda inner: _with_loads(inner, slots))
         new = substituted(new, names) if names else new
@@ -353,8 +348,7 @@ def _with_transfers(launch: Launch, slots: dict[Any, Buffer]) -> Launch:
     live_out: list[Any] = [x for x in map(defined, launch.body) if x in slots]
     live_in: list[Any] = [x for x in dict.fromkeys(x for each in every for x in used(each))
                           if x in slots and x not in live_out]
-    assigned = [each.variable for each in every if isinstance(each, Assign)
-                and each.variable in live_in]
+    assigned = [x.variable for x in every if isinstance(x, Assign) and x.variable in live_in]
     names: dict[Any, Any] = {}
     first: list[Statement] = []
     last: list[Statement] = []

@@ -128,8 +128,7 @@ class Chain(ThreadBlock):
 
     # -- looking back --------------------------------------------------------------------------
 
-    def look_back(self, op: str, total: Any, row: Any, i: Any, number: Any, epoch: Operand
-                  ) -> Operand:
+    def look_back(self, op: str, total: Any, row: Any, i: Any, number: Any, epoch: Any) -> Operand:
         """The total of all iterations of a row before this one."""
         let, dtype, groups = self.let, total.dtype, -(-self.n // GROUP)
         totals = Published(self, self.blocks, dtype, "totals", epoch)
@@ -283,13 +282,12 @@ class Walk:
         return total, is_done
 
 
-def split_at(body: Sequence[Statement], variable: Variable
-             ) -> tuple[Scalar, str, Any, tuple, tuple]:
+def split_at(body: Sequence[Statement], carried: Variable) -> tuple[Scalar, str, Any, tuple, tuple]:
     """The body of a chained loop: what its variable is read as, the operation, the other operand,
     the statements before, and those after.
     """
-    [assign] = (x for x in body if isinstance(x, Assign) and x.variable is variable)
-    [read] = (x for x in body if isinstance(x, Read) and x.variable is variable)
+    [assign] = (x for x in body if isinstance(x, Assign) and x.variable is carried)
+    [read] = (x for x in body if isinstance(x, Read) and x.variable is carried)
     [let] = (x for x in body if isinstance(x, Let) and x.target is assign.value)
     [total] = (x for x in let.args if x is not read.target)
     k = body.index(read)

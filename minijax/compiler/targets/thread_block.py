@@ -217,8 +217,7 @@ class ThreadBlock:
         """Whether threads take an iteration each: there are enough iterations, or these contain no
         long loops.
         """
-        inner = max((each.trip_count or 0 for each in walk(loop.body) if isinstance(each, For)),
-                    default=0)
+        inner = max((x.trip_count or 0 for x in walk(loop.body) if isinstance(x, For)), default=0)
         fits = self.writer.fits_local_memory(loop, self.writer.private_temps(loop))
         enough = (loop.trip_count or WARP) * 4 >= self.threads or inner < WARP
         return fits and enough and self.writer.is_independent(loop)
@@ -227,16 +226,15 @@ class ThreadBlock:
         """A block-stride loop: each thread starts at its own number, with the number of threads as
         stride; or it takes some adjacent iterations, which access 16 bytes at once.
         """
-        n, step, iteration_index = loop.trip_count, self.threads, Scalar("turn", INT64)
+        n, step, turn = loop.trip_count, self.threads, Scalar("turn", INT64)
         loop, each = replace(loop, body=tuple(body)), ADJACENT[0]
         if n and n % (each * step) == 0 and is_straight(loop) and is_aligned(loop, each):
             with self.writer.inside() as inner:
-                number = self.let("add", self.let("mul", iteration_index, step), self.thread)
+                number = self.let("add", self.let("mul", turn, step), self.thread)
                 begin = self.let("add", self.let("mul", number, each), loop.start)
                 self.add(*interleaved(loop.body, loop.index, [
                     self.let("add", begin, k) for k in range(each)]))
-            self.add(For(iteration_index, literal(0), literal(n // (each * step)), tuple(inner),
-                         loop.note))
+            self.add(For(turn, literal(0), literal(n // (each * step)), tuple(inner), loop.note))
             return
 
         def at(first: Operand) -> tuple[Statement, ...]:
@@ -255,8 +253,8 @@ class ThreadBlock:
             size = self.let("add", self.let("sub", loop.stop, loop.start), step - 1)
             stop = self.let("div", self.let("sub", size, self.thread), step)
         with self.writer.inside() as inner:
-            self.add(*at(self.let("add", self.let("mul", iteration_index, step), self.thread)))
-        self.add(For(iteration_index, literal(0), stop, tuple(inner), loop.note))
+            self.add(*at(self.let("add", self.let("mul", turn, step), self.thread)))
+        self.add(For(turn, literal(0), stop, tuple(inner), loop.note))
 
     # -- sums, and their like ------------------------------------------------------------------
 
@@ -339,15 +337,13 @@ class ThreadBlock:
 
     def block_scan(self, op: str, x: Any, identity: Operand) -> tuple[Operand, Operand]:
         """An exclusive scan over the threads of a block; and the total."""
-        let, total, exclusive = self.let, x, identity
+        let, total, before = self.let, x, identity
         for bit in range(5):
             other = self.shuffle(total, 1 << bit)
             is_behind = let("ne", let("and", self.thread, 1 << bit), 0)
-            exclusive = let("select", is_behind, let(op, other, exclusive) if bit else other,
-                            exclusive)
+            before = let("select", is_behind, let(op, other, before) if bit else other, before)
             total = let(op, total, other)
-        return self.behind_warps(op, let("div", self.thread, WARP), exclusive,
-                                 self.warp_values(total))
+        return self.behind_warps(op, let("div", self.thread, WARP), before, self.warp_values(total))
 
     def behind_warps(self, op: str, warp: Operand, x: Any, warps: list) -> tuple[Any, Any]:
         """The scan of a warp behind the totals of those before it; and the total of all."""
