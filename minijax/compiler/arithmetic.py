@@ -274,6 +274,10 @@ class Arithmetic(Scalars):
         components = iter(self._regroup(terms, dims))
         return tuple(next(components) if n != 1 else self.const(0, INT64) for n in shape)
 
+    def divided(self, position: Operand, shape: Sequence[int]) -> list[Operand]:
+        """The same with all its components emitted, for use in several bodies."""
+        return [self.actual(x) for x in self.unravel(position, shape)]
+
     def _regroup(self, terms: Sequence[tuple[Operand, int]], dims: Sequence[int]) -> list[Operand]:
         """Components for `dims` from those of other sizes, with as few splits as possible."""
         result: list[Operand] = []

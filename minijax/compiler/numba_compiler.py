@@ -4,6 +4,7 @@ Builds on numba_text.py; Numba is imported at the first use. Chapter 24.
 JAX has no counterpart.
 """
 
+import contextlib
 import pickle
 import threading
 from collections.abc import Callable
@@ -36,14 +37,13 @@ def callable_of(kernel: Kernel, out_avals: Avals) -> Callable[..., list]:
             *kernel.inputs, *kernel.outputs, *kernel.constants)))
     constants = [_as_stored(np.asarray(x.value), x) for x in kernel.constants]
 
+    alone = _parallel if program.is_parallel else contextlib.nullcontext()
+
     def call(*inputs: np.ndarray) -> list[np.ndarray]:
         outs = [np.empty(aval.shape, np.dtype(aval.dtype)) for aval in out_avals]
         args = [_as_stored(x, buffer) for x, buffer in zip(
             (*inputs, *outs), (*kernel.inputs, *kernel.outputs), strict=True)]
-        if program.is_parallel:
-            with _parallel:
-                run(*args, *constants)
-        else:
+        with alone:
             run(*args, *constants)
         return outs
     return call
@@ -71,9 +71,7 @@ def _compiled(text: str, name: str, types: tuple[tuple[str, int, bool], ...]) ->
     def work() -> Callable[..., int]:
         import numba
 
-        namespace: dict[str, Any] = {"__name__": "minijax_program"}
-        exec(compile(text, "<minijax program>", "exec"), namespace)
-        function = namespace[name]
+        function = caches.written(text, name, {"__name__": "minijax_program"})
         signature = tuple(numba.types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "C", readonly)
                           for dtype, ndim, readonly in types)
         processor = function.targetctx.codegen().magic_tuple()
@@ -91,13 +89,10 @@ def _load(function: Any, key: str) -> bool:
 
     Numba's own cache goes by a file and its time; this one by the text itself.
     """
-    entry = cache.read(key)
-    if entry is None:
-        return False
-    from numba.core.compiler import CompileResult
-    try:
-        function.targetctx.refresh()
-        function.add_overload(CompileResult._rebuild(function.targetctx, *pickle.loads(entry)))
-    except Exception:  # a broken pickle raises whatever its bytes spell
-        return False
-    return True
+    if (entry := cache.read(key)) is not None:
+        from numba.core.compiler import CompileResult
+        with contextlib.suppress(Exception):  # a broken pickle raises whatever its bytes spell
+            function.targetctx.refresh()
+            function.add_overload(CompileResult._rebuild(function.targetctx, *pickle.loads(entry)))
+            return True
+    return False

@@ -189,7 +189,7 @@ class ProgramBuilder(Builder):
                 yield enter(self.loop(rows)), enter(self.loop(columns, vectorize="parallel"))
                 return
             k = enter(self.loop(math.prod(sides), vectorize="parallel"))
-            i, j = map(self.actual, self.unravel(k, sides))
+            i, j = self.divided(k, sides)
             if (rows, columns) != sides:
                 enter(self.when(self.and_(self.lt(i, rows), self.lt(j, columns))))
             yield i, j

@@ -325,7 +325,7 @@ class Lowering:
         height, width = _sides(first_count, last_count) if b.on_gpu else (TILE, TILE)
         tile_grid = [-(-first_count // height), *middle_counts, -(-last_count // width)]
         with b.loop(math.prod(tile_grid), vectorize="apart") as t:
-            tile_row, *middle, tile_column = map(b.actual, b.unravel(t, tile_grid))
+            tile_row, *middle, tile_column = b.divided(t, tile_grid)
             (first, rows), (start, columns) = (
                 _strip(b, tile_row, first_count, height), _strip(b, tile_column, last_count, width))
 

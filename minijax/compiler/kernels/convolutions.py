@@ -4,22 +4,25 @@ The `library` rule of `conv_general_dilated`.  Chapter 24, *Loops and Numba*.
 In JAX: Eigen's spatial convolutions and oneDNN, behind XLA.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.primitives.axes import Axes
 from minijax.primitives.ad_util import constant
+from minijax.primitives.convolution import ConvDimensionNumbers
 from minijax.primitives.slots import computed_in, nest
+from minijax.tree_util import tree_leaves, tree_structure, tree_unflatten
 
 from ..operands import Computed
 from ..routines import product_of
 from .products import (LAUNCHED, MAX_INLINE, MIN_SIDE, Matrices, accumulator_dtype, computed,
                        multiply, split_terms, sum_partials)
 
+PASSED = ("feature_group_count", "batch_group_count", "dimension_numbers", "window_strides",
+          "padding", "lhs_dilation", "rhs_dilation")  # the parameters that a call has as numbers
 CACHED = 1 << 18  # bytes of windows that stay in the cache for a product
 MIN_OUTPUTS = 4  # output features: with fewer, each element is summed on its own
 
@@ -31,11 +34,11 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     sizes = sizes_of(x.shape, w.shape, **params)
     terms = math.prod((sizes.features, *sizes.window, sizes.outputs, *sizes.places))
     if b.on_gpu and is_launched(x, w, out, sizes):
-        as_one_call(b, out, x, w, **params)
+        as_one_call(b, out, x, w, params)
     elif b.on_gpu or sizes.outputs < MIN_OUTPUTS or terms <= MAX_INLINE:
         computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
     else:
-        _Convolution(b, out, x, w, sizes, pad, **params).products()
+        _Convolution(b, out, x, w, sizes, pad, params).products()
 
 
 def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:
@@ -46,14 +49,17 @@ def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:
             and min(sides) >= MIN_SIDE and sizes.groups * math.prod(sides) >= LAUNCHED)
 
 
-def as_one_call(b: Any, out: Any, x: Any, w: Any, *, dimension_numbers: tuple[Axes, Axes, Axes],
-                window_strides: Sequence[int], padding: Sequence, lhs_dilation: Sequence[int],
-                rhs_dilation: Sequence[int], feature_group_count: int, batch_group_count: int,
-                precision: Any, **_: Any) -> None:
-    """One call, whose numbers are the parameters: targets/convolutions.py has their order."""
-    numbers = (feature_group_count, batch_group_count, *itertools.chain(
-        *dimension_numbers, window_strides, *padding, lhs_dilation, rhs_dilation))
-    b.call(product_of(x.dtype, w.dtype, out.dtype, precision, "convolution"), x, w, out, *numbers)
+def as_one_call(b: Any, out: Any, x: Any, w: Any, params: Mapping[str, Any]) -> None:
+    """One call, whose numbers are the parameters."""
+    routine = product_of(x.dtype, w.dtype, out.dtype, params["precision"], "convolution")
+    b.call(routine, x, w, out, *tree_leaves([params[name] for name in PASSED]))
+
+
+def parameters_of(numbers: Sequence[int], rank: int) -> dict[str, Any]:
+    """The parameters in a call, by name; images have `rank` axes."""
+    axes, spatial = (0,) * rank, (0,) * (rank - 2)
+    like = 0, 0, ConvDimensionNumbers(*[axes] * 3), spatial, [(0, 0)] * (rank - 2), spatial, spatial
+    return dict(zip(PASSED, tree_unflatten(tree_structure(like), numbers), strict=True))
 
 
 class Geometry:
@@ -61,10 +67,11 @@ class Geometry:
     some each.
     """
 
-    def __init__(self, sizes: Any, dimension_numbers: tuple[Axes, Axes, Axes],
-                 groups_features: bool) -> None:
-        self.sizes, self.groups_features = sizes, groups_features
-        self.lhs_spec, self.rhs_spec, self.out_spec = dimension_numbers
+    def __init__(self, sizes: Any, params: Mapping[str, Any]) -> None:
+        self.sizes, self.groups_features = sizes, params["feature_group_count"] > 1
+        self.lhs_spec, self.rhs_spec, self.out_spec = params["dimension_numbers"]
+        self.strides, self.padding = params["window_strides"], params["padding"]
+        self.base, self.dilation = params["lhs_dilation"], params["rhs_dilation"]
 
     def image_index(self, b: Any, group: Any, image: Any, feature: Any, at: Sequence[Any]) -> tuple:
         """The index of an element of an image of a group."""
@@ -91,19 +98,16 @@ class _Convolution(Geometry):
     otherwise.
     """
 
-    def __init__(self, b: Any, out: Any, x: Any, w: Any, sizes: Any, pad: Callable, *,
-                 dimension_numbers: tuple[Axes, Axes, Axes],
-                 window_strides: Sequence[int], padding: Sequence, lhs_dilation: Sequence[int],
-                 rhs_dilation: Sequence[int], feature_group_count: int, **_: Any) -> None:
-        super().__init__(sizes, dimension_numbers, feature_group_count > 1)
+    def __init__(self, b: Any, out: Any, x: Any, w: Any, sizes: Any, pad: Callable,
+                 params: Mapping[str, Any]) -> None:
+        super().__init__(sizes, params)
         self.b, self.out, self.dtype = b, out, accumulator_dtype(out.dtype)
-        self.strides, self.dilation = window_strides, rhs_dilation
         self.places = math.prod(sizes.places)
         self.terms = math.prod((sizes.features, *sizes.window))
         self.rows_are_images = self.places < sizes.batch
         self.last = self.lhs_spec[not self.rows_are_images] == len(x.shape) - 1
         self.max_terms, self.partials = split_terms(self.terms)
-        self.x = padded(b, x, self.lhs_spec, padding, lhs_dilation, self.dtype, pad)
+        self.x = padded(b, x, self.lhs_spec, self.padding, self.base, self.dtype, pad)
         self.weights = self.weight_matrices(w)
 
     def products(self) -> None:

@@ -7,7 +7,7 @@ and Numba*. In JAX: XLA's call of DUCC on the CPU.
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,6 @@ from .. import cpu
 COLUMNS = 16  # columns that are transformed side by side
 
 Complex = tuple[Any, Any]
-Iterations = Callable[[int], contextlib.AbstractContextManager[tuple[Any, Any]]]
 
 
 def read(parts: Sequence, at: tuple) -> Complex:
@@ -81,7 +80,7 @@ def of_real(b: Any, outputs: list, operands: list) -> None:
             odd = b.mul(b.add(z[1], other[1]), .5), b.mul(b.sub(other[0], z[0]), .5)
             return _each(b.add, even, multiply(b, odd, read(table, (k,))))
 
-        _row(b, half, x.dtype, pair, lambda i, j, z: write(spectrum, (i,), z))
+        _stockham(b, half, 1, x.dtype, pair, lambda i, j, z: write(spectrum, (i,), z))
         total, other = read(spectrum, (0,))
         write(outputs, (*row, 0), (b.add(total, other), 0))
         write(outputs, (*row, half), (b.sub(total, other), 0))
@@ -109,7 +108,7 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
             at = b.mul(i, 2)
             out.store((*row, at), z[1])
             out.store((*row, b.add(at, 1)), z[0])
-        _row(b, half, x.dtype, folded, put)
+        _stockham(b, half, 1, x.dtype, folded, put)
 
 
 def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
@@ -120,7 +119,8 @@ def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         _four_step(b, rows, n, of, dtype)
     else:
         with nest(b, rows, "parallel") as row:
-            _row(b, n, dtype, lambda i, _: of.load(row, i), lambda i, _, z: of.store(row, i, z))
+            _stockham(b, n, 1, dtype, lambda i, _: of.load(row, i),
+                      lambda i, _, z: of.store(row, i, z))
 
 
 def _columns(b: Any, rows: tuple[int, ...], n: int, count: int, of: Rows, dtype: Any) -> None:
@@ -128,7 +128,7 @@ def _columns(b: Any, rows: tuple[int, ...], n: int, count: int, of: Rows, dtype:
     some side by side.
     """
     with nest(b, rows, "parallel") as row:
-        b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: _side_by_side(
+        b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: _stockham(
             b, n, width, dtype, lambda i, j: of.load(row, i, b.add(first, j)),
             lambda i, j, z: of.store(row, i, b.add(first, j), z)))
 
@@ -178,29 +178,8 @@ def constants(b: Any, z: np.ndarray, dtype: Any) -> list:
 
 # ── Transforms side by side ──────────────────────────────────────────────────────────────────
 
-def _side_by_side(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
-    """Transform columns: n numbers of each of `width`, from ``load(i, j)`` to ``store(i, j, z)``.
-    """
-    @contextlib.contextmanager
-    def iterations(count: int) -> Iterator:
-        with b.loop(count) as i, b.loop(width, vectorize="parallel") as j:
-            yield i, j
-    _stockham(b, n, width, dtype, load, store, iterations)
-
-
-def _row(b: Any, n: int, dtype: Any, load: Callable, store: Callable) -> None:
-    """Transform a row, from ``load(i, 0)`` to ``store(i, 0, z)``."""
-    @contextlib.contextmanager
-    def iterations(count: int) -> Iterator:
-        with b.loop(count, vectorize="parallel") as i:
-            yield i, 0
-    _stockham(b, n, 1, dtype, load, store, iterations)
-
-
-def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable,
-              outer_loops: Iterations) -> None:
-    """Transforms of n numbers, `width` side by side; the first and the last step run inside of
-    `outer_loops`.
+def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
+    """Transforms of n numbers, `width` side by side, from ``load(i, j)`` to ``store(i, j, z)``.
 
     After some steps there are `left` transforms, each of `stride` numbers, of every `left`-th
     input. A step combines r of them, after their twiddle factors. Transforms lie side by side;
@@ -219,7 +198,8 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
         contiguous_after = contiguous or (width == 1 and _is_contiguous(stride, r))
         with contextlib.ExitStack() as loops:
             if k == 0 or left == 1:
-                i, j = loops.enter_context(outer_loops(n // r))
+                i = loops.enter_context(b.loop(n // r, vectorize="parallel" * (width == 1)))
+                j = loops.enter_context(b.loop(width, vectorize="parallel"))
                 iteration = (0, i, j) if left > 1 else (i, 0, j)
             elif contiguous:
                 p = loops.enter_context(b.loop(left, vectorize="parallel"))

@@ -6,7 +6,6 @@ In JAX: `associative_scan` in rounds; in CUDA: CUB's `DeviceScan`.
 """
 
 import contextlib
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +34,15 @@ def running(b: Any, outputs: list, operands: list, *, op: str, axis: int, revers
             lambda total, *place: b.store(out, at(*place), b.convert(total, x.dtype)))
 
 
+def scan(b: Any, op: str, n: Any, start: Any, term: Callable, store: Callable) -> None:
+    """``store(k, total)`` for each k below n: the total of `start` and the terms up to this one."""
+    so_far = b.variable(start)
+    with b.loop(n, vectorize="running") as k:
+        total = getattr(b, op)(b.read(so_far), term(k))
+        b.assign(so_far, total)
+        store(k, total)
+
+
 class _Scan:
     """A scan along the middle axis of three: `above`, n, and `width`."""
 
@@ -46,8 +54,7 @@ class _Scan:
 
         Of rows in one pass; of columns first the total of each part, then a scan of the totals.
         """
-        b, op = self.b, getattr(self.b, self.op)
-        size = min(n, block_size(n, ROW if self.width == 1 else COLUMN))
+        b, size = self.b, min(n, block_size(n, ROW if self.width == 1 else COLUMN))
         parts = -(-n // size)
         if self.width == 1 and parts > 1 and size * self.dtype.itemsize <= TILE_BYTES:
             return self.in_chain(n, size, term, store)
@@ -62,12 +69,8 @@ class _Scan:
             if parts > 1:
                 exclusive = b.load(before, (*above, b.max(b.sub(i, 1), 0), j))
                 start = b.select(b.eq(i, 0), start, exclusive)
-            total_so_far = b.variable(start)
-            with b.loop(count, vectorize="running") as k:
-                place = b.add(first, k)
-                total = op(b.read(total_so_far), term(above, place, j))
-                b.assign(total_so_far, total)
-                store(total, above, place, j)
+            scan(b, self.op, count, start, lambda k: term(above, b.add(first, k), j),
+                 lambda k, total: store(total, above, b.add(first, k), j))
 
         if parts > 1:
             self.in_parts(n, size, reduce_part)
@@ -103,10 +106,8 @@ class _Scan:
     def in_parts(self, n: int, size: int, emit: Callable) -> None:
         """``emit(above, i, j, first, count)`` for each part, from its first index on."""
         b = self.b
-
-        def part(above: tuple, i: Any, first: Any, count: int) -> None:
-            with b.loop(self.width, vectorize="parallel") as j:
-                emit(above, i, j, first, count)
-
         with nest(b, self.above, "parallel") as above:
-            b.in_blocks(n, size, functools.partial(part, above))
+            def part(i: Any, first: Any, count: int) -> None:
+                with b.loop(self.width, vectorize="parallel") as j:
+                    emit(above, i, j, first, count)
+            b.in_blocks(n, size, part)

@@ -13,6 +13,7 @@ import numpy as np
 from minijax.primitives.slots import computed_in, nest
 
 from .merge_sort import MergeSort, _loader, digit_of
+from .prefix_sums import scan
 
 MIN_ROW, MIN_TILE = 512, 512  # elements: shorter rows, or tiles of large elements, are merged
 HISTOGRAM = 8  # tiles whose digits a block counts
@@ -124,13 +125,9 @@ class RadixSort(MergeSort):
 
     def running_total(self, numbers: Any, totals: Any, place: tuple = ()) -> None:
         """Store for each digit the sum of the numbers of all digits before, from a place on."""
-        b = self.b
-        so_far = b.variable(0, np.int32)
-        with b.loop(WIDE_DIGITS, vectorize="running") as d:
-            x = b.load(numbers, (*place, d))
-            total = b.add(b.read(so_far), x)
-            b.assign(so_far, total)
-            b.store(totals, (*place, d), b.sub(total, x))
+        b, number = self.b, lambda d: self.b.load(numbers, (*place, d))
+        scan(b, "add", WIDE_DIGITS, b.const(0, np.int32), number, lambda d, total: b.store(
+            totals, (*place, d), b.sub(total, number(d))))
 
     # -- one tile ------------------------------------------------------------------------------
 
@@ -203,11 +200,8 @@ class RadixSort(MergeSort):
         number = lambda t, k: b.convert(b.load(counts, at(t, k)), np.int32)
         with b.loop(THREADS, vectorize="parallel") as t:
             b.store(totals, (t,), b.accumulate("add", (DIGITS,), lambda k: number(t, k)))
-        so_far = b.variable(0, np.int32)
-        with b.loop(THREADS, vectorize="running") as t:
-            total = b.add(b.read(so_far), b.load(totals, (t,)))
-            b.assign(so_far, total)
-            b.store(totals, (t,), total)
+        scan(b, "add", THREADS, b.const(0, np.int32), lambda t: b.load(totals, (t,)),
+             lambda t, total: b.store(totals, (t,), total))
         with b.loop(THREADS, vectorize="parallel") as t:
             before = b.load(totals, (b.max(b.sub(t, 1), 0),))
             place = b.variable(b.select(b.eq(t, 0), 0, before))

@@ -4,17 +4,16 @@ Builds on tiles.py: a factor of a product is a function of an index, so no windo
 Chapter 27. In JAX: cuDNN, behind XLA.
 """
 
-import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.primitives.convolution import ConvDimensionNumbers, sizes_of
+from minijax.primitives.convolution import sizes_of
 from minijax.primitives.windowed_reductions import window_position
 
 from ..builder import Builder
-from ..kernels.convolutions import Geometry, placed
+from ..kernels.convolutions import Geometry, parameters_of, placed
 from ..loops import Buffer, Call, Constant, Operand
 from ..routines import CONVOLUTION, PRODUCT
 from .tiles import THREAD_TILES, Product
@@ -49,22 +48,9 @@ class Windows(Geometry):
     def __init__(self, call: Call) -> None:
         args: list[Any] = [int(x.value) if isinstance(x, Constant) else x for x in call.args]
         self.x, self.w, self.z, *numbers = args
-        rank = len(self.x.shape)
-        left: Iterator[Any] = iter(numbers)
-
-        def take(count: int) -> tuple[Any, ...]:
-            return tuple(itertools.islice(left, count))
-        features, images = take(2)
-        axes = ConvDimensionNumbers(take(rank), take(rank), take(rank))
-        self.strides, zeros = take(rank - 2), take(2 * (rank - 2))
-        self.padding = tuple(zip(zeros[::2], zeros[1::2], strict=True))
-        self.base, self.dilation = take(rank - 2), take(rank - 2)
-        super().__init__(sizes_of(
-            self.x.shape, self.w.shape, dimension_numbers=axes,
-            window_strides=self.strides, padding=self.padding, lhs_dilation=self.base,
-            rhs_dilation=self.dilation, feature_group_count=features, batch_group_count=images),
-            axes, features > 1)
-        self.features_last = self.lhs_spec[1] == rank - 1
+        params = parameters_of(numbers, len(self.x.shape))
+        super().__init__(sizes_of(self.x.shape, self.w.shape, **params), params)
+        self.features_last = self.lhs_spec[1] == len(self.x.shape) - 1
 
     def product(self) -> Product:
         """The product; its rows are windows if features come last in the result, or columns."""

@@ -126,8 +126,8 @@ class Emulator:
         with np.errstate(all="ignore"):
             blocks = self.random.permutation(launch.blocks)
             some = 1 if waits(launch) else max(1, MAX_THREADS // launch.threads)
-            groups = (Blocks(launch, blocks[first:first + some], names, memory_of, clocks,
-                             self.random, self.watch) for first in range(0, launch.blocks, some))
+            groups = (Blocks(self, launch, blocks[first:first + some], names, memory_of, clocks)
+                      for first in range(0, launch.blocks, some))
             if waits(launch):
                 SideBySide(self.random, launch.body).run(groups)
             else:
@@ -225,10 +225,9 @@ class Allocation:
         """The buffer at an offset."""
         end = offset + buffer.nbytes
         values = self.bytes[offset:end].view(buffer.dtype)
-        if buffer.role != "temp":
-            return Memory(buffer, values, self.initialized[offset:end:buffer.dtype.itemsize])
-        stored = self.initialized[offset:end:buffer.dtype.itemsize]  # by the host
-        initialized = self.temps.setdefault((offset, buffer), stored.copy())
+        initialized = self.initialized[offset:end:buffer.dtype.itemsize]  # by the host
+        if buffer.role == "temp":
+            initialized = self.temps.setdefault((offset, buffer), initialized.copy())
         return Memory(buffer, values, initialized)
 
 
@@ -256,10 +255,8 @@ class Memory:
             before = row[indices]
             other, then = (before & ((1 << WHO_BITS) - 1)) - FIRST_WHO, before >> WHO_BITS
             return (before != 0) & (other != who) & ~happens_before(other, then)
-        race = np.zeros(len(indices), bool)
-        for each in rows:
-            if kind is Store or each is Store or kind is not each:
-                race |= others(rows[each])
+        race = np.any([others(row) for each, row in rows.items()
+                       if kind is Store or kind is not each], axis=0)
         row = rows[kind]
         several = (when << WHO_BITS) + SEVERAL
         row[indices] = np.where(others(row), several, own_entry)
@@ -314,11 +311,9 @@ class Blocks:
     `here` is the mask of the active threads.
     """
 
-    def __init__(self, launch: Launch, blocks: np.ndarray, names: Mapping[Any, Any],
-                 memory_of: Callable[[Buffer], Memory], clocks: VectorClocks,
-                 random: np.random.Generator, watch: Watch | None = None) -> None:
-        self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
-        self.clocks, self.random = clocks, random
+    def __init__(self, device: Emulator, launch: Launch, blocks: np.ndarray, names: Mapping,
+                 memory_of: Callable[[Buffer], Memory], clocks: VectorClocks) -> None:
+        self.device, self.memory_of, self.blocks, self.clocks = device, memory_of, blocks, clocks
         self.each, self.count = launch.threads, launch.threads * len(blocks)
         self.pause: Callable[[Blocks, bool], None] = lambda block, is_waiting: None
         self.thread_positions = np.arange(self.count, dtype=np.int64)
@@ -384,8 +379,8 @@ class Blocks:
             at = self.value(i)[self.here]
             indices, inside = indices * n + at, inside & (at >= 0) & (at < n)
         self.refuse_if(~inside, statement, f"an index outside of {buffer.name}")
-        if self.watch is not None:
-            self.report(self.watch, statement, indices)
+        if self.device.watch is not None:
+            self.report(self.device.watch, statement, indices)
         return indices
 
     def report(self, watch: Watch, statement: Statement, indices: np.ndarray) -> None:
@@ -440,7 +435,7 @@ class Blocks:
                        f"nothing has been stored in {atomic.buffer.name}")
         new, threads = self.value(atomic.value)[self.here], np.flatnonzero(self.here)
         old = np.zeros(self.count, atomic.target.dtype)
-        for k in self.random.permutation(len(threads)):
+        for k in self.device.random.permutation(len(threads)):
             at, thread = indices[k], threads[k]
             old[thread] = memory.values[at]
             memory.values[at] = ATOMICS[atomic.op](old[thread], new[k])

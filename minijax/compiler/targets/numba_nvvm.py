@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Any
 
-from .. import cache, cpu
+from minijax.util import caches
+
+from .. import cpu
 from ..loops import Buffer, Kernel, Launch
 from ..numba_text import stored_type
 from .numba_cuda import CudaProgram
-from .ptx import BLOCKS, parameters
+from .ptx import BLOCKS, on_disk, parameters
 
 COMPILERS = ("numba", "numba-cuda", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc-cu13")
 ENTRY = re.compile(r"([.]visible [.]entry ([\w$.]+)\([^)]*\))")
@@ -33,13 +35,11 @@ def compile_cached(kernel: Kernel, processor: str) -> list[str]:
     entries = [_entry(kernel, launch, *printed) for launch, printed in program.launches.items()]
     if not entries:
         return []
-    key = cache.cache_key("\0".join((processor, _versions(), module, *map("\0".join, entries))))
-    code = cache.read(key)
-    if code is None:
-        code = cpu.undisturbed(lambda: "\0".join(_compiled(module, entries, processor))).encode()
-        cache.write(key, code)
+    words = "\0".join((processor, _versions(), module, *map("\0".join, entries)))
+    code = on_disk(words, lambda: cpu.undisturbed(
+        lambda: "\0".join(_compiled(module, entries, processor))))
     return [_launchable(text, f"launch_{k}", launch.threads) for k, (text, launch) in enumerate(
-        zip(code.decode().split("\0"), program.launches, strict=True))]
+        zip(code.split("\0"), program.launches, strict=True))]
 
 
 @functools.cache
@@ -82,9 +82,9 @@ def _compiled(module: str, entries: Sequence[tuple[str, str]], processor: str) -
             "pip install 'minijax[numba-cuda]', or use the compiler llvm.") from error
     names: dict[str, Any] = {"__name__": "minijax_program", "array_at": _array_at()}
     exec(compile(module, "<minijax program>", "exec"), names)
+    cc = int(processor[3:-1]), int(processor[-1])
     for types, text in entries:
-        exec(text, names)
-        yield compile_ptx(names["entry"], types, cc=(int(processor[3:-1]), int(processor[-1])))[0]
+        yield compile_ptx(caches.written(text, "entry", names), types, cc=cc)[0]
 
 
 def _array_at() -> Any:

@@ -4,7 +4,7 @@ Builds on llvm.py and llvmlite, whose LLVM has this target too. Buffers are pass
 the order of the kernel's; temps lie in a workspace. Chapter 27. In JAX: XLA's NVPTX backend.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 import functools
 from typing import Any
@@ -224,14 +224,19 @@ def _machine(processor: str) -> Any:
     return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=processor, opt=3)
 
 
-def compile_cached(text: str, processor: str) -> str:
-    """The PTX of a text: from the disk cache, else compiled."""
-    key = cache.cache_key(f"{processor}\0{text}")
+def on_disk(words: str, work: Callable[[], str]) -> str:
+    """The text that is made of some words: from the disk cache, else by `work`."""
+    key = cache.cache_key(words)
     code = cache.read(key)
     if code is None:
-        code = compile(text, processor).encode()
+        code = work().encode()
         cache.write(key, code)
     return code.decode()
+
+
+def compile_cached(text: str, processor: str) -> str:
+    """The PTX of a text: from the disk cache, else compiled."""
+    return on_disk(f"{processor}\0{text}", lambda: compile(text, processor))
 
 
 def compile(text: str, processor: str = "sm_80") -> str:

@@ -110,8 +110,7 @@ class Fragments(Side):
             yield from super().loads()
             return
         b = self.b
-        eight, low, half, term = map(b.actual, b.unravel(
-            self.tile.thread, (THREADS // DEPTH // 8, 4, 2, DEPTH)))
+        eight, low, half, term = b.divided(self.tile.thread, (THREADS // DEPTH // 8, 4, 2, DEPTH))
         row = b.add(b.add(b.mul(eight, 8), b.mul(half, 4)), low)
         for k, variable in enumerate(self.prefetched):
             yield b.add(row, k * (THREADS // DEPTH)), term, variable
@@ -179,8 +178,8 @@ class TensorTile(Tile):
     def position(self, each: tuple[int, int]) -> list[Operand]:
         """The row of a thread in a strip, and its first column in the tile."""
         b, (rows, columns) = self.b, fragments(each)
-        row, column, self.group, self.member = map(b.actual, b.unravel(
-            self.thread, (*warps_of(each), WARP // MEMBERS, MEMBERS)))
+        row, column, self.group, self.member = b.divided(
+            self.thread, (*warps_of(each), WARP // MEMBERS, MEMBERS))
         self.warps = (row, 2 * rows), (column, columns)  # and how often they have eight rows
         return [b.add(b.mul(row, 8), self.group),
                 b.add(b.mul(column, COLUMNS * columns), b.mul(self.member, 2))]

@@ -149,7 +149,7 @@ class Output(NamedTuple):
         if self.into is not None:
             b.store(self.into, (at,), x)
         if self.epilogue is not None:
-            places = map(b.actual, b.unravel(at, self.epilogue.sizes))
+            places = b.divided(at, self.epilogue.sizes)
             names = dict(zip(self.epilogue.indices, places, strict=True))
             b.scopes[-1].statements += substituted(
                 self.epilogue.body, names | dict.fromkeys(self.epilogue.elements, x))
@@ -328,8 +328,7 @@ class Tile:
         counts = -(-m // (SIDE * each[0])), -(-n // (SIDE * each[1]))
         self.block, self.thread = Scalar("block", INT64), Scalar("thread", INT64)
         self.blocks = parts * batch * math.prod(counts)
-        self.part, self.matrix, *tile = map(b.actual, b.unravel(
-            self.block, (parts, batch, *counts)))
+        self.part, self.matrix, *tile = b.divided(self.block, (parts, batch, *counts))
         self.left, self.right = (self.side(self, *side) for side in zip(
             (x, y), self.position(each),
             (b.mul(at, SIDE * count) for at, count in zip(tile, each, strict=True)),
@@ -345,8 +344,7 @@ class Tile:
     def position(self, each: tuple[int, int]) -> list[Operand]:
         """The row and column of a thread."""
         b = self.b
-        *group, i, j = map(b.actual, b.unravel(
-            self.thread, (*(SIDE // size for size in WARP), *WARP)))
+        *group, i, j = b.divided(self.thread, (*(SIDE // size for size in WARP), *WARP))
         return [b.add(b.mul(g, size), k) for g, size, k in zip(group, WARP, (i, j), strict=True)]
 
     def sums_of_thread(self) -> tuple[int, int]:
@@ -422,8 +420,7 @@ class Tile:
                         b.store(strip, at, b.read(total))
             self.barrier(strip)
             with b.loop(strip.size // THREADS) as step:
-                i, j = map(b.actual, b.unravel(
-                    b.add(b.mul(step, THREADS), self.thread), strip.shape))
+                i, j = b.divided(b.add(b.mul(step, THREADS), self.thread), strip.shape)
                 row, column = b.add(left.first, left.place(i, part)), b.add(right.first, j)
                 inside = b.and_(self.is_inside(row, product.m, left.count),
                                 self.is_inside(column, product.n, right.count))
