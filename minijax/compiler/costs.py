@@ -32,8 +32,9 @@ class CompiledMemoryStats(NamedTuple):
 
 def memory_of(kernel: Kernel) -> CompiledMemoryStats:
     """The memory that a call of a kernel takes."""
-    inputs, outputs = (sum(x.nbytes for x in each) for each in (kernel.inputs, kernel.outputs))
-    return CompiledMemoryStats(inputs, outputs, kernel.workspace_size)
+    argument_bytes, output_bytes = (sum(x.nbytes for x in buffers)
+                                    for buffers in (kernel.inputs, kernel.outputs))
+    return CompiledMemoryStats(argument_bytes, output_bytes, kernel.workspace_size)
 
 
 def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] = {}) -> Counter[str]:

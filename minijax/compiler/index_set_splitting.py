@@ -110,8 +110,7 @@ def _part(loop: For, first: int, end: int, outcomes: Mapping[Any, Constant]) -> 
     return with_origin(replace(loop, index=index, start=start, stop=stop, body=body), loop)
 
 
-def specialized(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
-                 ) -> tuple[Statement, ...]:
+def specialized(body: Iterable[Statement], names: dict, b: Arithmetic) -> tuple[Statement, ...]:
     """Statements with operands renamed, constants folded and constant branches resolved. What they
     define has new names.
     """

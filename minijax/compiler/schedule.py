@@ -19,7 +19,7 @@ from minijax.primitives.slots import Reduction, real_dtype
 from .builder import LANES
 from .digest import Unnameable, canonical
 from .fusion import Node, choose_tasks
-from .loops import Buffer, Kernel, Operand, Variable
+from .loops import Buffer, Index, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths, rows_per_vector, transposed_reads
 from .probe import Pattern, identity, note_of, squeezed
@@ -397,8 +397,7 @@ class Lowering:
             self.b.note(note_of(eqn))
         return eqn.primitive.element(self.b, index, *map(self.read, eqn.invars), **eqn.params)
 
-    def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...], total: Operand | None = None
-                 ) -> list[Operand]:
+    def evaluate(self, eqn: JaxprEqn, index: Index, total: Operand | None = None) -> list[Operand]:
         """One element of each output of an equation, cached for each index in a scope.
 
         `total` is the total of a reduction's terms, if it is known.

@@ -12,9 +12,8 @@ import numpy as np
 
 from minijax.primitives.axes import Axes
 from minijax.primitives.ad_util import constant
-from minijax.primitives.convolution import ConvDimensionNumbers
 from minijax.primitives.slots import computed_in, nest
-from minijax.tree_util import tree_leaves, tree_structure, tree_unflatten
+from minijax.tree_util import tree_leaves
 
 from ..operands import Computed
 from ..routines import product_of
@@ -50,16 +49,9 @@ def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:
 
 
 def as_one_call(b: Any, out: Any, x: Any, w: Any, params: Mapping[str, Any]) -> None:
-    """One call, whose numbers are the parameters."""
+    """One call, whose numbers are the parameters; targets/convolutions.py reads them."""
     routine = product_of(x.dtype, w.dtype, out.dtype, params["precision"], "convolution")
     b.call(routine, x, w, out, *tree_leaves([params[name] for name in PASSED]))
-
-
-def parameters_of(numbers: Sequence[int], rank: int) -> dict[str, Any]:
-    """The parameters in a call, by name; images have `rank` axes."""
-    axes, spatial = (0,) * rank, (0,) * (rank - 2)
-    like = 0, 0, ConvDimensionNumbers(*[axes] * 3), spatial, [(0, 0)] * (rank - 2), spatial, spatial
-    return dict(zip(PASSED, tree_unflatten(tree_structure(like), numbers), strict=True))
 
 
 class Geometry:

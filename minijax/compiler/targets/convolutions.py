@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.primitives.convolution import sizes_of
+from minijax.primitives.convolution import ConvDimensionNumbers, sizes_of
 from minijax.primitives.windowed_reductions import window_position
+from minijax.tree_util import tree_structure, tree_unflatten
 
 from ..builder import Builder
-from ..kernels.convolutions import Geometry, parameters_of, placed
+from ..kernels.convolutions import PASSED, Geometry, placed
 from ..loops import Buffer, Call, Constant, Operand
 from ..routines import CONVOLUTION, PRODUCT
 from .tiles import THREAD_TILES, Product
@@ -26,13 +27,16 @@ def product_of(call: Call) -> Product | None:
     return Windows(call).product() if re.fullmatch(CONVOLUTION, call.external) else None
 
 
+Element = tuple[Operand, Sequence[Operand]]  # whether it exists, and its index
+
+
 class Gathered(NamedTuple):
     """A factor of a product whose elements lie where a function says."""
 
     buffer: Buffer
     has_adjacent_terms: bool
     max_each: int
-    index_of: Callable[..., tuple[Operand, Sequence[Operand]]]
+    index_of: Callable[..., Element]
 
     def at(self, b: Builder, *at: Operand) -> tuple[Operand, Operand]:
         """Whether a matrix, row and term have an element there, and its linear index."""
@@ -48,9 +52,12 @@ class Windows(Geometry):
     def __init__(self, call: Call) -> None:
         args: list[Any] = [int(x.value) if isinstance(x, Constant) else x for x in call.args]
         self.x, self.w, self.z, *numbers = args
-        params = parameters_of(numbers, len(self.x.shape))
+        rank = len(self.x.shape)
+        axes, sizes, pairs = (0,) * rank, (0,) * (rank - 2), [(0, 0)] * (rank - 2)
+        like = 0, 0, ConvDimensionNumbers(axes, axes, axes), sizes, pairs, sizes, sizes
+        params = dict(zip(PASSED, tree_unflatten(tree_structure(like), numbers), strict=True))
         super().__init__(sizes_of(self.x.shape, self.w.shape, **params), params)
-        self.features_last = self.lhs_spec[1] == len(self.x.shape) - 1
+        self.features_last = self.lhs_spec[1] == rank - 1
 
     def product(self) -> Product:
         """The product; its rows are windows if features come last in the result, or columns."""
@@ -77,8 +84,7 @@ class Windows(Geometry):
         parts = b.unravel(term, self.terms)
         return (parts[-1], parts[:-1]) if self.features_last else (parts[0], parts[1:])
 
-    def image(self, b: Builder, group: Operand, row: Operand, term: Operand
-              ) -> tuple[Operand, Sequence[Operand]]:
+    def image(self, b: Builder, group: Operand, row: Operand, term: Operand) -> Element:
         """Whether an element of a window is in the image, and where; around it are zeros."""
         sizes, (n, *places) = self.sizes, b.unravel(row, (self.sizes.batch, *self.sizes.places))
         feature, offset = self.term(b, term)
@@ -86,8 +92,7 @@ class Windows(Geometry):
                                      self.padding, self.base, self.dilation)
         return inside, self.image_index(b, group, n, feature, at)
 
-    def weight(self, b: Builder, group: Operand, output: Operand, term: Operand
-               ) -> tuple[Operand, Sequence[Operand]]:
+    def weight(self, b: Builder, group: Operand, output: Operand, term: Operand) -> Element:
         """Where a weight is."""
         return b.const(True, bool), self.weight_index(b, group, output, *self.term(b, term))
 

@@ -4,6 +4,7 @@ Builds on routines.py; the first product locates and loads the library.
 Chapter 27. In JAX: XLA's thunks for cuBLAS.
 """
 
+import contextlib
 import ctypes
 import ctypes.util
 import importlib.util
@@ -63,10 +64,9 @@ def library_files() -> Iterator[list[str]]:
     """
     folder, *patterns = FILES
     for package in ("nvidia.cublas", "nvidia.cu13"):
-        try:
+        wheel = None
+        with contextlib.suppress(ModuleNotFoundError):  # of the package around it
             wheel = importlib.util.find_spec(package)
-        except ModuleNotFoundError:
-            continue
         for place in (wheel.submodule_search_locations if wheel is not None else None) or ():
             yield [str(path) for pattern in patterns for path in Path(place, folder).rglob(pattern)]
     system = ctypes.util.find_library("cublas")

@@ -49,8 +49,7 @@ def scheduled(kernel: Kernel, has_tensor_cores: bool = True) -> Kernel:
     body = pass_through_memory(tuple(schedule.on_the_host(body)), schedule)
     body = tuple(schedule.by_last_blocks(body))
     buffers = set(accesses(walk(body)))
-    temps = [x for x in (*kernel.temps, *schedule.temps) if x in buffers and x.role == "temp"]
-    offsets, size = layout(temps, body)
+    offsets, size = layout((*kernel.temps, *schedule.temps), body)
     counters = tuple(x for x in schedule.temps if x in buffers and x.role == "constant")
     return replace(kernel, temps=tuple(offsets), offsets=offsets, workspace_size=size, body=body,
                    constants=(*kernel.constants, *counters))
@@ -351,7 +350,8 @@ def _with_transfers(launch: Launch, slots: dict[Any, Buffer]) -> Launch:
     assigned = [x.variable for x in every if isinstance(x, Assign) and x.variable in live_in]
     names: dict[Any, Any] = {}
     first: list[Statement] = []
-    last: list[Statement] = []
+    reads: list[Statement] = []
+    stores: list[Statement] = []
     for x in live_in:
         value = names[x] = Scalar(x.name, x.dtype)
         first.append(Load(value, slots[x], (ZERO,)))
@@ -362,12 +362,9 @@ def _with_transfers(launch: Launch, slots: dict[Any, Buffer]) -> Launch:
         value = names.get(x, x)
         if isinstance(x, Variable):
             value = Scalar(x.name, x.dtype)
-            last.append(Read(value, names.get(x, x)))
-        last.append(Store(slots[x], (ZERO,), value))
-    if last:
-        is_first = Scalar("first", BOOL)
-        reads = [each for each in last if isinstance(each, Read)]
-        stores = tuple(each for each in last if isinstance(each, Store))
-        last = [*reads, Let(is_first, "eq", (launch.thread, ZERO)), If(is_first, stores)]
-    barrier = [Barrier()] if first and last else []
-    return replace(launch, body=(*first, *barrier, *substituted(launch.body, names), *last))
+            reads.append(Read(value, names.get(x, x)))
+        stores.append(Store(slots[x], (ZERO,), value))
+    is_first = Scalar("first", BOOL)
+    last = [Let(is_first, "eq", (launch.thread, ZERO)), If(is_first, tuple(stores))]
+    body = *substituted(launch.body, names), *reads, *(last if stores else ())
+    return replace(launch, body=(*first, *[Barrier()] * bool(first and stores), *body))

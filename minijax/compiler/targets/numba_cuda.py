@@ -112,13 +112,12 @@ class CudaText(NumbaText):
 
     decorator = "@cuda.jit(device=True)"
 
-    def __init__(self, kernel: Kernel, program: Program, results: Sequence[Operand] = (),
-                 flat: Sequence[Any] = ()) -> None:
-        super().__init__(kernel, program, results, flat)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         # NVIDIA's compiler joins a product and a sum to one fma, which rounds once, unless the
         # product is the library's.
-        self.summands = {*results}
-        for each in walk(kernel.body):
+        self.summands = {*self.results}
+        for each in walk(self.kernel.body):
             if isinstance(each, Let) and each.op in ("add", "sub", "neg"):
                 self.summands.update(each.args)
             elif isinstance(each, Assign | Declare):

@@ -172,19 +172,16 @@ class LaunchText(FunctionText):
         """A fence on both sides of one that is ordered, as the target has no other order, or only
         after one that reads.
         """
-        kind = "" if atomic.op == "turn" else {"f": "f", "u": "u"}.get(atomic.value.dtype.kind, "")
-        op = {"turn": "uinc_wrap", "add": f"{kind.replace('u', '')}add"}.get(
-            atomic.op, f"{kind}{atomic.op}")
-        fence = [FENCE] * atomic.ordered
-        for line in fence if atomic.op != "read" else ():
-            self.emit(line)
+        kind, is_read = atomic.value.dtype.kind.strip("i"), atomic.op == "read"
+        op = {"turn": "uinc_wrap", "add": kind.strip("u") + "add"}.get(atomic.op, kind + atomic.op)
+        if atomic.ordered and not is_read:
+            self.emit(FENCE)
         place = f"{self.pointer(atomic.buffer)} {self.address(atomic.buffer, atomic.index)}"
-        access = (f"load atomic {self.type_of(atomic.target.dtype)}, {place}"
-                  if atomic.op == "read" else
-                  f"atomicrmw {op} {place}, {self.typed(atomic.value)}")
+        access = (f"load atomic {self.type_of(atomic.target.dtype)}, {place}" if is_read
+                  else f"atomicrmw {op} {place}, {self.typed(atomic.value)}")
         self.define(atomic.target, f"{access} monotonic, align {atomic.buffer.dtype.itemsize}")
-        for line in fence:
-            self.emit(line)
+        if atomic.ordered:
+            self.emit(FENCE)
 
     def print_shuffle(self, shuffle: Shuffle) -> None:
         mask = shuffle.mask - (1 << 32) * (shuffle.mask >> 31)  # as LLVM reads an i32

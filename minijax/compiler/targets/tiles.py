@@ -18,7 +18,7 @@ import numpy as np
 from minijax.primitives.slots import computed_in
 
 from ..builder import Builder
-from ..loops import (INT64, Barrier, Buffer, Call, Constant, For, Launch, Let, Load, Operand,
+from ..loops import (INT64, Barrier, Buffer, Call, Constant, For, Index, Launch, Let, Load, Operand,
                      Scalar, Statement, Store, accessed, substituted, with_bodies)
 from ..scalars import BOOL
 from .thread_block import Writer
@@ -190,11 +190,10 @@ def as_epilogue(loop: For, product: Product) -> Epilogue | None:
                  tuple(each for each in body if each not in loads))
 
 
-def is_at(index: Sequence[Operand], indices: Sequence[Operand], sizes: Sequence[int],
-          shape: Sequence[int]) -> bool:
+def is_at(index: Index, indices: Index, sizes: Sequence[int], shape: Sequence[int]) -> bool:
     """Whether an index is the row-major position of some loops."""
     if len(index) == 1:
-        return tuple(index) == tuple(indices)
+        return index == indices
     squeezed = [(i, n) for i, n in zip(index, shape, strict=True) if n != 1]
     return squeezed == list(zip(indices, sizes, strict=True))
 
