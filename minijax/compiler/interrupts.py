@@ -28,6 +28,9 @@ UNKNOWN = 16  # assumed iterations of a loop of unknown length, as in probe.py
 # The error is kept in a dict by thread.
 #
 # In a parallel loop the calling thread polls, and sets `stopped` for all.
+#
+# A Python function is called as an object, not through a ctypes callback: a signal may arrive
+# before its first line, and ctypes would drop the handler's exception.
 PAUSE = 50_000_000  # nanoseconds between two acquisitions of the lock
 IS_WINDOWS = sys.platform == "win32"
 NOW = """
@@ -83,8 +86,6 @@ def keep_error():
     Py_DecRef(error)
     Py_DecRef(traceback)
 
-# A Python function is called as an object, not through a ctypes callback: a signal may arrive
-# before its first line, and ctypes would drop the handler's exception.
 def minijax_host(function, frame):
     lock = PyGILState_Ensure()
     number = PyLong_FromVoidPtr(frame)

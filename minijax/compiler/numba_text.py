@@ -31,7 +31,7 @@ from .function_splitting import MAX_FUNCTION, split_body
 from .outlining import Outlined, outlined_loops
 from .scalars import FLOAT32, kind_of
 from .text import OPERATORS, KernelText, plain
-from .vectors import function
+from .vectors import function, functions_in
 
 # The helper of an operation on a kind of numbers; {w} is their width in bits, {h} half of it.
 HELPERS = {
@@ -116,10 +116,8 @@ class Program:
         self.pieces: dict[For, str] = {}  # the names of outlined loops
         self.outlined = outlined_loops(kernel)
         self.private = {x for each in self.outlined.values() for x in each.private}
-        lets = {(each.op, each.target.dtype) for each in walk(kernel.body)
-                if isinstance(each, Let) and each.op in FORMULAS}
-        names = [op for op, _ in lets]
-        self.plain_names = {op for op in names if names.count(op) == 1}
+        names = [f.name for f in {*functions_in(kernel.body)}]
+        self.plain_names = {name for name in names if names.count(name) == 1}
         self.printer = self.dialect(kernel, self)
         self.entry = self.printer.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
         self.body = self.kernel_functions()

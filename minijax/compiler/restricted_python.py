@@ -12,7 +12,7 @@ OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and",
              ast.GtE: "icmp sge"}
 
 
-def translated(source: str, attributes: str = "nounwind") -> str:
+def translated(source: str) -> str:
     """The functions of a source, and declarations of what else they call.
 
     All values are integers of 64 bits, addresses too; `int32(x)` is the lower half of one, which is
@@ -34,7 +34,7 @@ def translated(source: str, attributes: str = "nounwind") -> str:
     }
     """
     functions = [_Function(x) for x in ast.parse(source).body if isinstance(x, ast.FunctionDef)]
-    texts = [f.text(attributes) for f in functions]
+    texts = [f.text() for f in functions]
     known = {f.definition.name for f in functions}
     called = {name: n for f in functions for name, n in f.called.items() if name not in known}
     return "\n".join([*(f"declare i64 @{name}({', '.join(['i64'] * n)})"
@@ -51,14 +51,14 @@ class _Function:
         self.lines: list[str] = []
         self.numbers = count(1)
 
-    def text(self, attributes: str) -> str:
+    def text(self) -> str:
         names = [x.arg for x in self.definition.args.args]
         for name in names:
             self.assign(ast.Name(name), f"%{name}.first")
         self.body(self.definition.body)
         signature = ", ".join(f"i64 %{name}.first" for name in names)
         variables = [f"  %{name} = alloca i64" for name in self.locals]
-        return "\n".join([f"define i64 @{self.definition.name}({signature}) {attributes} {{",
+        return "\n".join([f"define i64 @{self.definition.name}({signature}) nounwind {{",
                           *variables, *self.lines, "  ret i64 0", "}"])
 
     def emit(self, *lines: str) -> None:

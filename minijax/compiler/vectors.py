@@ -5,7 +5,7 @@ otherwise take longer to compile for each. Chapter 25. In XLA: `xla/codegen/intr
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -60,19 +60,23 @@ def function(name: str, dtype: np.dtype) -> Function:
     return Function(name, dtype, formulas, parameters, tuple(b.scopes[0].statements), result)
 
 
+def functions_in(body: Iterable[Statement]) -> Iterator[Function]:
+    """The elementary functions of a program, as often as they occur."""
+    return (function(each.op, each.target.dtype) for each in walk(body)
+            if isinstance(each, Let) and each.op in FORMULAS)
+
+
 def called_in(body: Iterable[Statement]) -> set[Function]:
     """The elementary functions that a program calls: those with many uses, and those with a rare
     case, which is a branch.
     """
-    uses = Counter(function(each.op, each.target.dtype) for each in walk(body)
-                   if isinstance(each, Let) and each.op in FORMULAS)
+    uses = Counter(functions_in(body))
     return {f for f, count in uses.items() if f.formulas[1:] or len(f.body) * count > MAX_INLINED}
 
 
 def calls(loop: For, called: Collection[Function]) -> bool:
     """Whether the body of a loop calls such functions."""
-    return any(isinstance(each, Let) and each.op in FORMULAS
-               and function(each.op, each.target.dtype) in called for each in walk(loop.body))
+    return any(f in called for f in functions_in(loop.body))
 
 
 def lanes_of(called: Collection[Function]) -> int:

@@ -6,6 +6,7 @@ and Numba*. In JAX: XLA's call of DUCC on the CPU.
 """
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -284,9 +285,7 @@ def _prime(b: Any, zs: list[Complex]) -> list[Complex]:
     n, first = len(zs), zs[0]
     sums = [_each(b.add, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
     differences = [_each(b.sub, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
-    outputs = {0: first}
-    for z in sums:
-        outputs[0] = _each(b.add, outputs[0], z)
+    outputs = {0: functools.reduce(lambda z, w: _each(b.add, z, w), [first, *sums])}
     for j in range(1, n // 2 + 1):
         even, odd = first, (b.const(0, first[0].dtype),) * 2
         for k, (z, w) in enumerate(zip(sums, differences, strict=True), 1):

@@ -172,22 +172,18 @@ class Gpu:
         Raises:
           JaxRuntimeError: RESOURCE_EXHAUSTED, with the bytes requested and the bytes in use.
         """
-        status, address = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
-        if status:
-            address = self._allocate_again(nbytes)
+        result = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
+        if result[0]:
+            self.enter()
+            result = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
+            if result[0] == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                free, total = done(self.cuda.cuMemGetInfo())
+                raise errors.JaxRuntimeError(
+                    f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {nbytes} bytes on "
+                    f"{self.name}: this program holds {self.held}, {free} of {total} are free. "
+                    "Delete arrays (x.delete()), or donate them (donate_argnums).")
         self.held += nbytes
-        return int(address)
-
-    def _allocate_again(self, nbytes: int) -> Any:
-        self.enter()
-        status, address = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
-        if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            free, total = done(self.cuda.cuMemGetInfo())
-            raise errors.JaxRuntimeError(
-                f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {nbytes} bytes on "
-                f"{self.name}: this program holds {self.held}, {free} of {total} are free. Delete "
-                "arrays (x.delete()), or donate them (donate_argnums).")
-        return done((status, address))
+        return int(done(result))
 
     def free(self, address: int, nbytes: int) -> None:
         """Free memory, in stream order: earlier work still has it."""
