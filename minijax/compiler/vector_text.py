@@ -80,10 +80,8 @@ class VectorText(FunctionText):
 
     def print_let(self, let: Let) -> None:
         step = self.steps.of(let)
-        if step is None and let.op == "halves":
-            return self.print_halves(let)
         if step is None:
-            return super().print_let(let)
+            return self.print_halves(let) if let.op == "halves" else super().print_let(let)
         self.scalars.print_let(let)
         self.steps[let.target] = step
         self.spread.pop(let.target, None)

@@ -178,9 +178,7 @@ class _Convolution(Geometry):
         def place(at: Sequence[Any]) -> tuple:
             n, output, *places = (at[d] for d in self.out_spec)
             group, output = b.unravel(output, (sizes.groups, sizes.outputs))
-            flat = b.index(0)
-            for i, size in zip(places, sizes.places, strict=True):
-                flat = b.add(b.mul(flat, size), i)
+            flat = b.ravel(places, sizes.places)
             outside, row = (flat, n) if self.rows_are_images else (n, flat)
             return outside, group, *((output, row) if is_transposed else (row, output))
         sum_partials(b, sums, self.partials, self.out, place)

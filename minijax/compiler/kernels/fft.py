@@ -6,9 +6,9 @@ and Numba*. In JAX: XLA's call of DUCC on the CPU.
 """
 
 import contextlib
-import functools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ def scratch(b: Any, shape: tuple[int, ...], dtype: Any) -> list:
 # ── The rules ────────────────────────────────────────────────────────────────────────────────
 
 class Rows(NamedTuple):
-    """How the numbers of rows are loaded and stored: in memory, or by formulas."""
+    """How numbers are loaded and stored by row, position and column: in memory, or by formulas."""
 
     load: Callable[..., Complex]
     store: Callable[..., None]
@@ -60,8 +60,7 @@ def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
     if math.prod(columns) > 1:
         _columns(b, rows, n, math.prod(columns), Rows(load, store), dtype)
     elif math.prod(shape):
-        _transform(b, rows, n, Rows(lambda row, i: load(row, i, b.index(0)),
-                                    lambda row, i, z: store(row, i, b.index(0), z)), dtype)
+        _transform(b, rows, n, Rows(load, store), dtype)
 
 
 def of_real(b: Any, outputs: list, operands: list) -> None:
@@ -120,8 +119,7 @@ def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         _four_step(b, rows, n, of, dtype)
     else:
         with nest(b, rows, "parallel") as row:
-            _stockham(b, n, 1, dtype, lambda i, _: of.load(row, i),
-                      lambda i, _, z: of.store(row, i, z))
+            _stockham(b, n, 1, dtype, partial(of.load, row), partial(of.store, row))
 
 
 def _columns(b: Any, rows: tuple[int, ...], n: int, count: int, of: Rows, dtype: Any) -> None:
@@ -285,7 +283,7 @@ def _prime(b: Any, zs: list[Complex]) -> list[Complex]:
     n, first = len(zs), zs[0]
     sums = [_each(b.add, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
     differences = [_each(b.sub, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
-    outputs = {0: functools.reduce(lambda z, w: _each(b.add, z, w), [first, *sums])}
+    outputs = {0: reduce(partial(_each, b.add), [first, *sums])}
     for j in range(1, n // 2 + 1):
         even, odd = first, (b.const(0, first[0].dtype),) * 2
         for k, (z, w) in enumerate(zip(sums, differences, strict=True), 1):
@@ -318,12 +316,12 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
 
     at = lambda i, size, j: b.add(b.mul(i, size), j)
     _columns(b, rows, above, below, Rows(
-        lambda row, i, j: of.load(row, at(i, below, j)),
+        lambda row, i, j: of.load(row, at(i, below, j), 0),
         lambda row, i, j, z: write(spectra, (*row, at(i, below, j)),
                                    multiply(b, z, root(b.mul(i, j))))), dtype)
     _columns(b, rows, below, above, Rows(
         lambda row, i, j: read(spectra, (*row, at(j, below, i))),
-        lambda row, i, j, z: of.store(row, at(i, above, j), z)), dtype)
+        lambda row, i, j, z: of.store(row, at(i, above, j), 0, z)), dtype)
 
 
 # ── Prime factors that are large ─────────────────────────────────────────────────────────────
@@ -338,17 +336,17 @@ def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
     twiddles, spectrum = (constants(b, z, dtype) for z in (chirp, np.fft.fft(filter_) / size))
     spectra = scratch(b, (*rows, size), dtype)
 
-    def load(row: tuple, i: Any) -> Complex:
+    def load(row: tuple, i: Any, j: Any) -> Complex:
         inside = b.lt(i, n)
         place = b.min(i, n - 1)
-        product = multiply(b, of.load(row, place), read(twiddles, (place,)))
+        product = multiply(b, of.load(row, place, j), read(twiddles, (place,)))
         return tuple(b.select(inside, x, b.const(0, x.dtype)) for x in product)
 
-    def convolve(row: tuple, i: Any, z: Complex) -> None:
+    def convolve(row: tuple, i: Any, j: Any, z: Complex) -> None:
         write(spectra[::-1], (*row, i), multiply(b, z, read(spectrum, (i,))))
 
-    def store(row: tuple, i: Any, z: Complex) -> None:
+    def store(row: tuple, i: Any, j: Any, z: Complex) -> None:
         with b.when(b.lt(i, n)):
-            of.store(row, i, multiply(b, z[::-1], read(twiddles, (b.min(i, n - 1),))))
+            of.store(row, i, j, multiply(b, z[::-1], read(twiddles, (b.min(i, n - 1),))))
     _transform(b, rows, size, Rows(load, convolve), dtype)
-    _transform(b, rows, size, Rows(lambda row, i: read(spectra, (*row, i)), store), dtype)
+    _transform(b, rows, size, Rows(lambda row, i, j: read(spectra, (*row, i)), store), dtype)

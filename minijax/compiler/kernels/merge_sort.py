@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import ShapedArray, tracing
 from minijax.primitives.axes import without
 from minijax.primitives.ad_util import move_axis
 from minijax.primitives.slots import falling_bits, nest, ordered_bits
+
+from .products import computed
 
 MAX_TILE, MIN_TILE, TILE_BYTES = 2048, 256, 1 << 15  # elements that a block sorts, and their bytes
 MIN_TILED_ROW = 128  # elements: shorter rows are merged in launches only
@@ -27,11 +28,15 @@ def sort(b: Any, outputs: list, operands: list, *, dimension: int, num_keys: int
     """Sort rows by their first operands as keys; stable."""
     shape = outputs[0].shape
     if dimension < len(shape) - 1:
-        operands = [_with_axis_moved(b, x, dimension, -1) for x in operands]
-        into = [b.temp(x.shape, x.dtype) for x in operands]
-        sort(b, into, operands, dimension=len(shape) - 1, num_keys=num_keys, sorter_of=sorter_of)
-        for out, x in zip(outputs, into, strict=True):
-            _with_axis_moved(b, b.value(x), -1, dimension, out)
+        rows = *without(shape, (dimension,)), shape[dimension]
+        moved, sorted_ = ([b.temp(rows, out.dtype) for out in outputs] for _ in range(2))
+        for x, into in zip(operands, moved, strict=True):
+            computed(b, lambda x: [move_axis(x, dimension, -1)], into, x)
+            b.freeze(into)
+        sort(b, sorted_, [*map(b.value, moved)], dimension=len(shape) - 1, num_keys=num_keys,
+             sorter_of=sorter_of)
+        for x, out in zip(sorted_, outputs, strict=True):
+            computed(b, lambda x: [move_axis(x, -1, dimension)], out, x)
     elif outputs[0].size:
         rows, n = shape[:-1], shape[-1]
         source: Any = lambda row, i: [x((*row, i)) for x in operands]
@@ -60,15 +65,6 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
         place = b.load(buffers[1], (*row, i))
         b.store(indices, at(row, i), place)
         b.store(values, at(row, i), x(at(row, b.convert(place, np.int64))))
-
-
-def _with_axis_moved(b: Any, x: Any, old: int, new: int, into: Any = None) -> Any:
-    """An operand with an axis moved, in memory."""
-    program = tracing.stage(lambda y: [move_axis(y, old, new)], [ShapedArray(x.shape, x.dtype)])
-    place = into or b.temp(program.out_avals[0].shape, x.dtype)
-    b.jaxpr(program, [x], into=[place])
-    b.freeze(place)
-    return b.value(place)
 
 
 class MergeSort:

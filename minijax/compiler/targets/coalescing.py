@@ -119,12 +119,10 @@ class _Strides(Steps):
                         total += times
                     if isinstance(each, Load):
                         self[target] = None if distance else 0
-                case Declare(variable):
-                    self[variable] = None
+                case Declare(target) | Shuffle(target):
+                    self[target] = None
                 case Read(target, variable):
                     self[target] = self[variable]
-                case Shuffle(target):
-                    self[target] = None
                 case For(trip_count=n):
                     total += self.count(each.body, times * (TRIPS if n is None else n))
                 case While() | If():
