@@ -1,7 +1,7 @@
 """Merge sort for a GPU: thread blocks sort tiles, then launches merge runs. A stable merge by
 binary search places each element independently.
 
-The `loop` rules of `sort` and `top_k` there. Chapter 27. In CUDA: CUB's `DeviceMergeSort`.
+The `loop` rule of `top_k` there. Chapter 27. In CUDA: CUB's `DeviceMergeSort`.
 """
 
 import contextlib
@@ -12,36 +12,12 @@ from typing import Any
 import numpy as np
 
 from minijax.primitives.axes import without
-from minijax.primitives.ad_util import move_axis
 from minijax.primitives.slots import falling_bits, nest, ordered_bits
-
-from .products import computed
 
 MAX_TILE, MIN_TILE, TILE_BYTES = 2048, 256, 1 << 15  # elements that a block sorts, and their bytes
 MIN_TILED_ROW = 128  # elements: shorter rows are merged in launches only
 
 LoadElement = Callable[[Any], list]  # loads the element at an index, of each operand
-
-
-def sort(b: Any, outputs: list, operands: list, *, dimension: int, num_keys: int,
-         sorter_of: Callable) -> None:
-    """Sort rows by their first operands as keys; stable."""
-    shape = outputs[0].shape
-    if dimension < len(shape) - 1:
-        rows = *without(shape, (dimension,)), shape[dimension]
-        moved, sorted_ = ([b.temp(rows, out.dtype) for out in outputs] for _ in range(2))
-        for x, into in zip(operands, moved, strict=True):
-            computed(b, lambda x: [move_axis(x, dimension, -1)], into, x)
-            b.freeze(into)
-        sort(b, sorted_, [*map(b.value, moved)], dimension=len(shape) - 1, num_keys=num_keys,
-             sorter_of=sorter_of)
-        for x, out in zip(sorted_, outputs, strict=True):
-            computed(b, lambda x: [move_axis(x, -1, dimension)], out, x)
-    elif outputs[0].size:
-        rows, n = shape[:-1], shape[-1]
-        source: Any = lambda row, i: [x((*row, i)) for x in operands]
-        sorter_of(b, num_keys, [out.dtype for out in outputs], n).sort_rows(
-            rows, n, source, lambda: [b.temp(shape, out.dtype) for out in outputs], outputs)
 
 
 def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:

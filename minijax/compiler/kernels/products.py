@@ -243,8 +243,7 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequenc
         start = b.min(offset, of - size) if of % size else offset
         return start, b.sub(offset, start)
 
-    with (b.loop(chains, vectorize="parallel") as chain,
-          b.loop(panels // tile_panels * tile_rows, vectorize="parallel") as tile):
+    with nest(b, (chains, panels // tile_panels * tile_rows), "parallel") as (chain, tile):
         group, above = b.unravel(tile, (panels // tile_panels, tile_rows))
         first, left, top = b.mul(chain, CHAIN), b.mul(group, tile_panels), b.mul(above, tile_strips)
         rest = b.min(b.sub(strips, top), tile_strips) if strips % tile_strips else tile_strips

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from minijax.primitives.axes import without
+from minijax.primitives.ad_util import move_axis
 from minijax.primitives.slots import computed_in, falling_bits, nest, ordered_bits
 
-from . import merge_sort, radix_sort
+from . import merge_sort
 from .merge_sort import digit_of, is_before
+from .products import computed
+from .radix_sort import sorter_of
 
 MIN_RADIX_ROW = 48  # elements in a row; below, clearing the counters costs more than comparing all
 CHUNK = 16  # elements that are compared with the threshold at once
@@ -23,13 +26,30 @@ def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bo
          ) -> None:
     """The `loop` rule of the primitive of that name."""
     if b.on_gpu:
-        merge_sort.sort(b, outputs, operands, dimension=dimension, num_keys=num_keys,
-                        sorter_of=radix_sort.sorter_of)
-        return
+        return _sort_on_gpu(b, outputs, operands, dimension, num_keys)
     size = outputs[0].shape[dimension]
     with nest(b, without(outputs[0].shape, (dimension,)), "parallel") as row:
         place = lambda i: (*row[:dimension], i, *row[dimension:])
         _sort_row(b, outputs, operands, place, size, num_keys)
+
+
+def _sort_on_gpu(b: Any, outputs: list, operands: list, dimension: int, num_keys: int) -> None:
+    """Sort rows by their first operands as keys, other axes after they are moved; stable."""
+    shape = outputs[0].shape
+    if dimension < len(shape) - 1:
+        rows = *without(shape, (dimension,)), shape[dimension]
+        moved, sorted_ = ([b.temp(rows, out.dtype) for out in outputs] for _ in range(2))
+        for x, into in zip(operands, moved, strict=True):
+            computed(b, lambda x: [move_axis(x, dimension, -1)], into, x)
+            b.freeze(into)
+        _sort_on_gpu(b, sorted_, [*map(b.value, moved)], len(shape) - 1, num_keys)
+        for x, out in zip(sorted_, outputs, strict=True):
+            computed(b, lambda x: [move_axis(x, -1, dimension)], out, x)
+    elif outputs[0].size:
+        rows, n = shape[:-1], shape[-1]
+        source: Any = lambda row, i: [x((*row, i)) for x in operands]
+        sorter_of(b, num_keys, [out.dtype for out in outputs], n).sort_rows(
+            rows, n, source, lambda: [b.temp(shape, out.dtype) for out in outputs], outputs)
 
 
 def _sort_row(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
@@ -111,8 +131,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     is sorted, and the first k are kept.
     """
     if b.on_gpu:
-        merge_sort.top_k(b, outputs, operands, k=k, axis=axis)
-        return
+        return merge_sort.top_k(b, outputs, operands, k=k, axis=axis)
     [values, indices], [x] = outputs, operands
     size = x.shape[axis]
     if not values.size:

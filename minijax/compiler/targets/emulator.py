@@ -405,22 +405,22 @@ class Blocks:
             indices = indices + owners[here] * buffer.size
         kind, block, now = type(statement), self.block[here], self.barriers[here]
         # Nothing ever stores in the first ones, and no other thread has the last.
-        if buffer.role in ("input", "constant") and kind is Load or buffer.role == "local":
-            return memory, indices
-        race = memory.note(
-            "threads", self.who[here], now, indices, kind, lambda other, then: (then < now) | (
-                (other >= 0) & (other // self.each != block)))
-        if buffer.role != "shared":
-            race |= memory.note("blocks", block, now, indices, kind,
-                                lambda other, then: self.clocks.happens_before(block, other, then))
-        self.refuse_if(race, statement, f"a race for {buffer.name}")
+        if not (buffer.role in ("input", "constant") and kind is Load or buffer.role == "local"):
+            race = memory.note(
+                "threads", self.who[here], now, indices, kind, lambda other, then: (then < now) | (
+                    (other >= 0) & (other // self.each != block)))
+            if buffer.role != "shared":
+                race |= memory.note("blocks", block, now, indices, kind, lambda other, then: (
+                    self.clocks.happens_before(block, other, then)))
+            self.refuse_if(race, statement, f"a race for {buffer.name}")
+        if kind is not Store:
+            self.refuse_if(~memory.initialized[indices], statement,
+                           f"nothing has been stored in {buffer.name}")
         return memory, indices
 
     def run_load(self, load: Load) -> None:
         result, (memory, indices) = np.zeros(self.count, load.target.dtype), self.touch(load)
         result[self.here] = memory.values[indices]
-        self.refuse_if(~memory.initialized[indices], load,
-                       f"nothing has been stored in {load.buffer.name}")
         self.names[load.target] = result
 
     def run_store(self, store: Store) -> None:
@@ -431,8 +431,6 @@ class Blocks:
     def run_atomic(self, atomic: Atomic) -> None:
         """One thread after the other, in a random order."""
         memory, indices = self.touch(atomic)
-        self.refuse_if(~memory.initialized[indices], atomic,
-                       f"nothing has been stored in {atomic.buffer.name}")
         new, threads = self.value(atomic.value)[self.here], np.flatnonzero(self.here)
         old = np.zeros(self.count, atomic.target.dtype)
         for k in self.device.random.permutation(len(threads)):

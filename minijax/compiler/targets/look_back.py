@@ -82,7 +82,7 @@ class Chain(ThreadBlock):
     def launch(self, copies: Callable[[For, Iterable[Buffer]], dict]) -> Launch:
         """The launch; `copies` gives the homes of a loop's private temps."""
         [start] = (x for x in self.rows.body[:-1] if carried_from(x, self.loop))
-        carried = carried_from(start, self.loop)
+        carried: Any = carried_from(start, self.loop)
         private = [x for x in private_temps(replace(self.rows, vectorize="apart"), self.writer.uses)
                    if x is not carried]
         homes = copies(replace(self.loop, start=ZERO, stop=literal(self.blocks)), private)
@@ -101,8 +101,7 @@ class Chain(ThreadBlock):
                 total = self.look_back(op, total, row, i, number, epoch)
                 self.run(substituted(after, {read: self.let(op, start.value, total)}))
             else:
-                [k] = (k for k, x in enumerate(statements)
-                       if carried in set(accesses(walk((x,)), Load)))
+                [k] = (k for k, x in enumerate(statements) if carried in accesses(walk((x,)), Load))
                 self.run(statements[:k])
                 self.link(statements[k], start.body[0], i, number, epoch)
                 self.run(statements[k + 1:])

@@ -97,8 +97,7 @@ def _fused(first: Any, second: Any) -> For | None:
     """Two loops as one, if each iteration of the second depends on the same iteration of the first
     only.
     """
-    if not (first and _is_simple(first) and _is_simple(second)
-            and first.trip_count == second.trip_count):
+    if not (_is_simple(first) and _is_simple(second) and first.trip_count == second.trip_count):
         return None
     stored, loaded = (_places(first, kind) for kind in (Store, Load))
     stores, loads = (_places(second, kind) for kind in (Store, Load))

@@ -55,8 +55,7 @@ def launches_of(body: Sequence[Statement]) -> list[Launch]:
 def assembly(kernel: Kernel) -> str:
     """A scheduled kernel as an LLVM module with a function for each launch."""
     module = LaunchesText(kernel)
-    functions = [module.launch(f"launch_{k}", launch)
-                 for k, launch in enumerate(launches_of(kernel.body))]
+    functions = [module.launch(f"launch_{k}", x) for k, x in enumerate(launches_of(kernel.body))]
     return "\n".join([*module.functions.values(), *functions, *module.metadata.lines]) + "\n"
 
 

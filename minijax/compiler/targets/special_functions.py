@@ -122,8 +122,7 @@ def erf_inv(x: Any) -> Any:
     """
     rest = 1.0 - x * x
     minus_e = _minus_exponent(rest)
-    w = fma(minus_e.to(FLOAT32), LN2 * 2.0**-23,
-            _log2((rest.bits() + minus_e).bits(FLOAT32)) * -LN2)
+    w = fma(minus_e.to(FLOAT32), LN2 * 2.**-23, _log2((rest.bits() + minus_e).bits(FLOAT32)) * -LN2)
     return select(abs(x) > 1.0, x.const(math.nan), _erf_inv_of_log(x, w))
 
 
