@@ -253,9 +253,8 @@ class Arithmetic(Scalars):
         while len(terms) > 1:
             (x, m), (y, n) = terms[-2:]
             if not (isinstance(x, Component) and isinstance(y, Component)) or (
-                    x.position is not y.position or math.prod(x.shape) != math.prod(y.shape)):
-                return
-            if (m, n, x.inner) != (x.shape[x.axis], y.shape[y.axis], n * y.inner):
+                    x.position is not y.position or math.prod(x.shape) != math.prod(y.shape)
+                    or (m, n, x.inner) != (x.shape[x.axis], y.shape[y.axis], n * y.inner)):
                 return
             outer = math.prod(x.shape) // (m * x.inner)
             shape = tuple(size for size in (outer, m * n, y.inner) if size > 1)

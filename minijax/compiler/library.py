@@ -25,10 +25,8 @@ def c_library() -> ctypes.CDLL:
 
 def symbol_in(library: ctypes.CDLL | None, name: str) -> int | None:
     """The address of a symbol in a library and what it links to, or None."""
-    try:
-        return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-    except AttributeError:
-        return None
+    symbol = getattr(library, name, None)
+    return None if symbol is None else ctypes.cast(symbol, ctypes.c_void_p).value
 
 
 @cache

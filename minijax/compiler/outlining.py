@@ -57,15 +57,14 @@ class _FreeNames:
         operands = dict.fromkeys(x for each in every for x in used(each))
         self.outside = [x for x in operands if not isinstance(x, Constant) and x not in inner]
         self.buffers = dict.fromkeys(accesses(every))
-        read, written = set(accesses(every, Load)), set(accesses(every, Store))
-        for call in (each for each in every if isinstance(each, Call)):
-            for buffers, of_call in zip((read, written), reads_and_writes(call), strict=True):
-                buffers.update(of_call)
+        calls = [reads_and_writes(each) for each in every if isinstance(each, Call)]
+        read = {*accesses(every, Load), *(x for reads, _ in calls for x in reads)}
+        written = {*accesses(every, Store), *(x for _, writes in calls for x in writes)}
         self.scratch = {x for x in read & written if x.role == "temp"}
         self.assigns = any(isinstance(x, Assign) and x.variable not in inner for x in every)
         # Whether it returns from the kernel or calls Python: such loops run serially.
-        self.returns_early = any(isinstance(each, Check) or (isinstance(each, Call)
-                          and each.external == host.CALL) for each in every)
+        self.returns_early = any(
+            isinstance(x, Check) or isinstance(x, Call) and x.external == host.CALL for x in every)
 
 
 # -- threads ---------------------------------------------------------------------------------------

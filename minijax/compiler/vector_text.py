@@ -203,14 +203,13 @@ class VectorText(FunctionText):
             vector = self.vector_at(self.last_of(load), 0, load)
             self.vectors[x], self.steps[x] = self.reversed(x.dtype, vector), None
         else:
-            start = "poison" if self.active == self.lanes else "zeroinitializer"
-            for lane, before in enumerate([start, *[""] * (self.active - 1)]):
+            self.vectors[x] = "poison" if self.active == self.lanes else "zeroinitializer"
+            for lane in range(self.active):
                 element = Scalar("", x.dtype)
-                index = self.of_lane(load.index, lane)
-                self.scalars.print_load(Load(element, load.buffer, index))
-                self.define(x, f"insertelement {self.type_of(x.dtype)} "
-                               f"{before or self.vectors[x]}, {self.scalars.typed(element)}, "
-                               f"i64 {lane}")
+                self.scalars.print_load(Load(element, load.buffer, self.of_lane(load.index, lane)))
+                vector = f"{self.type_of(x.dtype)} {self.vectors[x]}"
+                number = self.scalars.typed(element)
+                self.define(x, f"insertelement {vector}, {number}, i64 {lane}")
 
     def is_backwards(self, access: Load | Store) -> bool:
         """Whether an access of all lanes is one of neighbours from the last one on."""

@@ -32,9 +32,8 @@ def collapse_nest(loop: For) -> For:
         return loop
     before, inner, b = loop.body[:-1], collapse_nest(last), Arithmetic()
     if (not _is_parallel(inner) or cost_of(before) > MAX_REPEATED
-            or not all(isinstance(each, Let | Load) for each in before)):
-        return loop
-    if not set(accesses(before, Load)).isdisjoint(accesses(walk(inner.body), WRITES)):
+            or not all(isinstance(each, Let | Load) for each in before)
+            or not set(accesses(before, Load)).isdisjoint(accesses(walk(inner.body), WRITES))):
         return loop
     index, m, n = Scalar("i", INT64), loop.trip_count or 0, inner.trip_count or 0
     names = {loop.index: b.add(b.div(index, n), loop.start),

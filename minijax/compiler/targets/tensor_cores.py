@@ -52,10 +52,10 @@ def terms_of(product: Product) -> int:
 
 def choose(call: Call, product: Product, epilogue: Epilogue | None) -> type[Tile] | None:
     """The tiles for a product; None if it is left to the library."""
+    tile = choose_without(call, product, epilogue)
     if not has_tensor_cores(call, product):
-        return choose_without(call, product, epilogue)
-    is_tile = (epilogue is not None and is_faster(product)
-               or choose_without(call, product, epilogue) is not None)
+        return tile
+    is_tile = tile is not None or epilogue is not None and is_faster(product)
     return TensorTile if is_tile else None
 
 

@@ -237,15 +237,14 @@ class ThreadBlock:
             self.add(For(turn, literal(0), literal(n // (each * step)), tuple(inner), loop.note))
             return
 
-        def at(first: Operand) -> tuple[Statement, ...]:
-            with self.writer.inside() as inner:
-                index = self.let("add", first, loop.start)
-                self.add(*substituted(loop.body, {loop.index: index}))
-            return tuple(inner)
+        def iteration(first: Operand) -> None:
+            index = self.let("add", first, loop.start)
+            self.add(*substituted(loop.body, {loop.index: index}))
 
         if n is not None and n <= step:
-            iteration = at(self.thread)
-            self.add(*iteration if n == step else [If(self.let("lt", self.thread, n), iteration)])
+            with self.writer.inside() as inner:
+                iteration(self.thread)
+            self.add(*inner if n == step else [If(self.let("lt", self.thread, n), tuple(inner))])
             return
         if n is not None and n % step == 0:
             stop = literal(n // step)
@@ -253,7 +252,7 @@ class ThreadBlock:
             size = self.let("add", self.let("sub", loop.stop, loop.start), step - 1)
             stop = self.let("div", self.let("sub", size, self.thread), step)
         with self.writer.inside() as inner:
-            self.add(*at(self.let("add", self.let("mul", turn, step), self.thread)))
+            iteration(self.let("add", self.let("mul", turn, step), self.thread))
         self.add(For(turn, literal(0), stop, tuple(inner), loop.note))
 
     # -- sums, and their like ------------------------------------------------------------------

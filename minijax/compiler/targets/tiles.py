@@ -328,10 +328,9 @@ class Tile:
         self.block, self.thread = Scalar("block", INT64), Scalar("thread", INT64)
         self.blocks = parts * batch * math.prod(counts)
         self.part, self.matrix, *tile = b.divided(self.block, (parts, batch, *counts))
-        self.left, self.right = (self.side(self, *side) for side in zip(
-            (x, y), self.position(each),
-            (b.mul(at, SIDE * count) for at, count in zip(tile, each, strict=True)),
-            each, (m, n), strict=True))
+        row, column = self.position(each)
+        self.left = self.side(self, x, row, b.mul(tile[0], SIDE * each[0]), each[0], m)
+        self.right = self.side(self, y, column, b.mul(tile[1], SIDE * each[1]), each[1], n)
         self.sides = self.left, self.right
         rows, columns = self.sums_of_thread()
         self.sums = [[b.variable(0, self.acc_dtype) for _ in range(columns)] for _ in range(rows)]
