@@ -26,7 +26,7 @@ from .builder import Builder
 from .elementary import FORMULAS
 from .instructions import FLOAT16, rounded_to, widened
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
-                    Let, Operand, Scalar, Statement, Variable, accesses, walk)
+                    Let, Operand, Scalar, Statement, Variable, accessed, accesses, walk)
 from .function_splitting import MAX_FUNCTION, split_body
 from .outlining import Outlined, outlined_loops
 from .scalars import FLOAT32, kind_of
@@ -115,16 +115,13 @@ class Program:
         self.functions: dict[str, str] = {}  # elementary ones, routines, outlined loops, by name
         self.pieces: dict[For, str] = {}  # the names of outlined loops
         self.outlined = outlined_loops(kernel)
+        self.is_parallel = any(each.blocks for each in self.outlined.values())
         self.private = {x for each in self.outlined.values() for x in each.private}
         names = [f.name for f in {*functions_in(kernel.body)}]
         self.plain_names = {name for name in names if names.count(name) == 1}
         self.printer = self.dialect(kernel, self)
         self.entry = self.printer.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
         self.body = self.kernel_functions()
-
-    @property
-    def is_parallel(self) -> bool:
-        return any(each.blocks for each in self.outlined.values())
 
     def kernel_functions(self) -> str:
         """The kernel's function; a long one calls its parts, whose only values are buffers."""
@@ -463,9 +460,7 @@ class NumbaText(KernelText):
         name = self.program.routine(call)
         args = [self.flattened(x) if isinstance(x, Buffer) else self.operand(x) for x in call.args]
         if name == "product":
-            z = [x for x in call.args if isinstance(x, Buffer | Address)][2]
-            dtype = (z.buffer if isinstance(z, Address) else z).dtype
-            args.append(compute_type(dtype))
+            args.append(compute_type(accessed(call)[2].dtype))
         self.flush()
         if name:
             self.write(f"{name}({', '.join(args)})")

@@ -180,8 +180,7 @@ class VectorText(FunctionText):
         """An operand as the scalar of one lane."""
         step, result = self.steps[x], Scalar("", x.dtype)
         if step is None:
-            vector = f"{self.type_of(x.dtype)} {self.vectors[x]}"
-            self.scalars.define(result, f"extractelement {vector}, i64 {lane}")
+            self.scalars.define(result, f"extractelement {self.typed(x)}, i64 {lane}")
         elif step and lane:
             distance = Constant(np.int64(lane * step), INT64)
             self.scalars.print_let(Let(result, "add", (x, distance)))
@@ -203,13 +202,13 @@ class VectorText(FunctionText):
             vector = self.vector_at(self.last_of(load), 0, load)
             self.vectors[x], self.steps[x] = self.reversed(x.dtype, vector), None
         else:
+            self.steps[x] = None
             self.vectors[x] = "poison" if self.active == self.lanes else "zeroinitializer"
             for lane in range(self.active):
                 element = Scalar("", x.dtype)
                 self.scalars.print_load(Load(element, load.buffer, self.of_lane(load.index, lane)))
-                vector = f"{self.type_of(x.dtype)} {self.vectors[x]}"
                 number = self.scalars.typed(element)
-                self.define(x, f"insertelement {vector}, {number}, i64 {lane}")
+                self.define(x, f"insertelement {self.typed(x)}, {number}, i64 {lane}")
 
     def is_backwards(self, access: Load | Store) -> bool:
         """Whether an access of all lanes is one of neighbours from the last one on."""

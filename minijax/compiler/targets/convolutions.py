@@ -58,6 +58,9 @@ class Windows(Geometry):
         params = dict(zip(PASSED, tree_unflatten(tree_structure(like), numbers), strict=True))
         super().__init__(sizes_of(self.x.shape, self.w.shape, **params), params)
         self.features_last = self.lhs_spec[1] == rank - 1
+        # The sizes of the axes of the terms; the axis is last that is contiguous in images.
+        features, window = self.sizes.features, self.sizes.window
+        self.terms = (*window, features) if self.features_last else (features, *window)
 
     def product(self) -> Product:
         """The product; its rows are windows if features come last in the result, or columns."""
@@ -72,12 +75,6 @@ class Windows(Geometry):
                            self.element)
         return Product(weights, windows, self.z, sizes.groups, sizes.outputs, places, terms,
                        lambda b, group, output, place: self.element(b, group, place, output))
-
-    @property
-    def terms(self) -> tuple[int, ...]:
-        """The sizes of the axes of the terms; the axis is last that is contiguous in images."""
-        features, window = self.sizes.features, self.sizes.window
-        return (*window, features) if self.features_last else (features, *window)
 
     def term(self, b: Builder, term: Operand) -> tuple[Operand, Sequence[Operand]]:
         """The feature and the position in the window."""

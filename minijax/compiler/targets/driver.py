@@ -118,6 +118,8 @@ class Gpu:
         self.capability = tuple(done(cuda.cuDeviceGetAttribute(kind, device)) for kind in (
             kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
             kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))
+        self.processor = "sm_{}{}".format(*self.capability)  # as LLVM and the assembler name it
+        self.has_tensor_cores = self.capability >= TENSOR_CORES  # for bfloat16, float16 and TF32
         self.name = done(cuda.cuDeviceGetName(256, device)).rstrip(b"\0").decode()
         if self.capability < OLDEST:
             raise NoGpu(f"{self.name} is too old: it has compute capability "
@@ -133,16 +135,6 @@ class Gpu:
             done(cuda.cuDeviceGetDefaultMemPool(device)),
             cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
             cuda.cuuint64_t((1 << 64) - 1)))
-
-    @property
-    def processor(self) -> str:
-        """The GPU's architecture, as LLVM and the assembler name it."""
-        return f"sm_{self.capability[0]}{self.capability[1]}"
-
-    @property
-    def has_tensor_cores(self) -> bool:
-        """Whether the GPU multiplies bfloat16, float16 and TF32 on tensor cores."""
-        return self.capability >= TENSOR_CORES
 
     def enter(self) -> None:
         """Make this GPU current in the calling thread."""

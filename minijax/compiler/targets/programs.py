@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import host
 from ..loops import (Address, Buffer, Call, Check, Constant, For, If, Kernel, Launch, Load, Operand,
-                     Statement, While)
+                     Statement, While, accessed)
 from ..memory import addresses
 from .calls import meaning
 from .coalescing import ALIGNMENT
@@ -149,9 +149,8 @@ class Run:
         if routine is not None:
             routine(*map(self.passed, call.args))
             return
-        buffers = dict.fromkeys(x.buffer if isinstance(x, Address) else x for x in call.args
-                                if isinstance(x, Address | Buffer))
-        copies = {x: copy_of(self.device, self.addresses[x], x.shape, x.dtype) for x in buffers}
+        copies = {x: copy_of(self.device, self.addresses[x], x.shape, x.dtype)
+                  for x in dict.fromkeys(accessed(call))}
 
         def argument(x: Any) -> Any:
             if isinstance(x, Address):
