@@ -20,7 +20,7 @@ from minijax.util.jaxpr_text import Names
 
 from .loops import (MMA, OPS, Address, Assign, Atomic, Barrier, Buffer, Call, Check, Constant,
                     Declare, For, If, Index, Kernel, Launch, Let, Load, Operand, Read, Scalar,
-                    Shuffle, Statement, Store, Variable, While, accessed, used, walk)
+                    Shuffle, Statement, Store, Variable, While, accesses, used, walk)
 from .scalars import kind_of
 
 _WIDTH = 76  # a longer expression is broken up by giving its parts names
@@ -292,8 +292,7 @@ class KernelText:
         self.flush()
         block, thread = (self.unused(word) for word in ("block", "thread"))
         self.names |= {launch.block: block, launch.thread: thread}
-        own = dict.fromkeys(x for each in walk(launch.body) for x in accessed(each)
-                            if x.role in ("shared", "local"))
+        own = dict.fromkeys(x for x in accesses(walk(launch.body)) if x.role in ("shared", "local"))
         first = [f"{self.named(x)} = {x.role}({x.shape}, {x.dtype})" for x in own]
         self.write(f"for {block} in range({launch.blocks}):")
         self.indent += 1

@@ -18,7 +18,7 @@ from minijax.tree_util import tree_leaves
 from ..operands import Computed
 from ..routines import product_of
 from .products import (LAUNCHED, MAX_INLINE, MIN_SIDE, Matrices, accumulator_dtype, computed,
-                       multiply, split_terms, sum_partials)
+                       multiply, placed, split_terms, sum_partials)
 
 PASSED = ("feature_group_count", "batch_group_count", "dimension_numbers", "window_strides",
           "padding", "lhs_dilation", "rhs_dilation")  # the parameters that a call has as numbers
@@ -192,11 +192,6 @@ def positions_in_cache(places: Sequence[int], size: int) -> tuple[tuple[int, ...
     row = math.prod(others) * size
     count = max(k for k in range(1, n + 1) if n % k == 0 and (k == 1 or k * row <= CACHED))
     return (count, *others), n // count
-
-
-def placed(spec: Axes, *values: Any) -> tuple:
-    """An index with its values reordered as in `spec`."""
-    return tuple(x for _, x in sorted(zip(spec, values, strict=True), key=lambda pair: pair[0]))
 
 
 def padded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence[int],

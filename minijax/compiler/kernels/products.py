@@ -86,6 +86,11 @@ def hoisted_transpose(b: Any, side: Side) -> Side:
     return b.before_loops(x, axes, lambda: side.copied(b, axes, x.dtype))
 
 
+def placed(axes: Sequence[int], *values: Any) -> tuple:
+    """An index from its values along these axes."""
+    return tuple(x for _, x in sorted(zip(axes, values, strict=True), key=lambda pair: pair[0]))
+
+
 def computed(b: Any, f: Any, out: Any, *operands: Any) -> None:
     """Write the result of a function of arrays into a buffer."""
     avals = [ShapedArray(x.shape, x.dtype) for x in operands]
@@ -178,8 +183,7 @@ def in_halves(b: Any, side: Side, dtype: np.dtype) -> Side:
 
     def term(at: Sequence[Any], place: Any) -> Any:
         axes = side.batch + side.free + side.contract
-        index = dict(zip(axes, (*at, *b.unravel(place, inner)), strict=True))
-        return b.convert(b.load(x, tuple(map(index.get, range(len(x.shape))))), dtype)
+        return b.convert(b.load(x, placed(axes, *at, *b.unravel(place, inner))), dtype)
 
     with nest(b, copy.shape, "parallel") as at:
         others, first = at[:pair_axis] + at[pair_axis + 1:], b.mul(at[pair_axis], 2)

@@ -15,6 +15,7 @@ from minijax import config
 from minijax.primitives.slots import nest
 from minijax.primitives.windows import GatherScatterMode, place_of, window_sizes
 
+from .products import placed
 from .radix_sort import sorter_of
 
 FEW = 16  # of so many times fewer updates than elements the numbers are sorted
@@ -93,9 +94,8 @@ class _Updates:
 
     def index(self, i: Any, window: Sequence[Any]) -> tuple:
         """The index in the updates array."""
-        components = dict(zip(self.batch_axes, self.b.unravel(i, self.batch_shape), strict=True))
-        components |= zip(self.window_axes, window, strict=True)
-        return tuple(components[d] for d in range(len(self.shape)))
+        axes = self.batch_axes + self.window_axes
+        return placed(axes, *self.b.unravel(i, self.batch_shape), *window)
 
     def target(self, index: tuple) -> tuple[tuple, Any]:
         """The target index of an update, and whether it is in bounds."""

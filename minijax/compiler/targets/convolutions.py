@@ -14,7 +14,8 @@ from minijax.primitives.windowed_reductions import window_position
 from minijax.tree_util import tree_structure, tree_unflatten
 
 from ..builder import Builder
-from ..kernels.convolutions import PASSED, Geometry, placed
+from ..kernels.convolutions import PASSED, Geometry
+from ..kernels.products import placed
 from ..loops import Buffer, Call, Constant, Operand
 from ..routines import CONVOLUTION, PRODUCT
 from .tiles import THREAD_TILES, Product
