@@ -28,11 +28,12 @@ def remainder(b: Builder, x: Operand, y: Operand) -> Scalar:
         normalize(digits, exponent, lambda: b.lt(b.read(digits), hidden))
         return digits, exponent
 
+    def shift(digits: Variable, exponent: Variable, x: Scalar) -> None:
+        b.assign(digits, b.shl(x, 1))
+        b.assign(exponent, b.sub(b.read(exponent), 1))
+
     def normalize(digits: Variable, exponent: Variable, is_small: Any) -> None:
-        def shift() -> None:
-            b.assign(digits, b.shl(b.read(digits), 1))
-            b.assign(exponent, b.sub(b.read(exponent), 1))
-        b.while_loop(is_small, shift)
+        b.while_loop(is_small, lambda: shift(digits, exponent, b.read(digits)))
 
     def divide() -> None:
         (digits, exponent), (divisor, last) = map(significand, magnitudes)
@@ -41,10 +42,8 @@ def remainder(b: Builder, x: Operand, y: Operand) -> Scalar:
             left = b.read(digits)
             return b.select(b.ge(left, b.read(divisor)), b.sub(left, b.read(divisor)), left)
 
-        def step() -> None:
-            b.assign(digits, b.shl(subtract(), 1))
-            b.assign(exponent, b.sub(b.read(exponent), 1))
-        b.while_loop(lambda: b.gt(b.read(exponent), b.read(last)), step)
+        b.while_loop(lambda: b.gt(b.read(exponent), b.read(last)),
+                     lambda: shift(digits, exponent, subtract()))
         b.assign(digits, subtract())
         normalize(digits, last, lambda: b.and_(b.lt(b.read(digits), hidden), b.gt(b.read(last), 1)))
         missing = b.max(b.sub(1, b.read(last)), 0)  # digits of a subnormal divisor
