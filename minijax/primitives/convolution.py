@@ -20,8 +20,8 @@ from minijax.primitives.contract import dot_general
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p, transpose
 from minijax.primitives.windowed_reductions import (Padding, dilate_dim, pad_array, padtype_to_pads,
-                                                    reduce_window_shape_tuple, stride_dim,
-                                                    window_position, windows_impl, windows_of)
+                                                    reduce_window_shape_tuple, window_position,
+                                                    windows_impl, windows_of)
 from minijax.primitives.slots import Reduction, all_weak, check_same_dtypes, computed_in
 
 
@@ -43,7 +43,11 @@ ConvGeneralDilatedDimensionNumbers = Union[  # noqa: UP007  as JAX's, which prin
     tuple[str, str, str], ConvDimensionNumbers, None]
 
 
-# ── Axes by letters ──────────────────────────────────────────────────────────────────────────
+# ── Axes in another order, and by letters ─────────────────────────────────────────────────────
+
+def _in_order(items: Sequence[Any], axes: Axes) -> tuple:
+    return tuple(items[d] for d in axes)
+
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, Axes, Axes]:
     """The batch, feature and spatial axes from letters: ``("NHWC", "HWIO", "NHWC")``.
@@ -127,10 +131,8 @@ def sizes_of(lhs: Shape, rhs: Shape, *, dimension_numbers: ConvDimensionNumbers,
     batch, features, *slid = (lhs[d] for d in dimension_numbers.lhs_spec)
     outputs, inside, *window = (rhs[d] for d in dimension_numbers.rhs_spec)
     groups = feature_group_count * batch_group_count
-    places = tuple(
-        stride_dim(dilate_dim(n, base) + sum(around), size, stride, dilation)
-        for n, size, stride, around, base, dilation in zip(
-            slid, window, window_strides, padding, lhs_dilation, rhs_dilation, strict=True))
+    places = reduce_window_shape_tuple(tuple(slid), tuple(window), window_strides, padding,
+                                       lhs_dilation, rhs_dilation)
     return Sizes(batch // batch_group_count, groups, inside, outputs // groups, tuple(slid),
                  tuple(window), places)
 
@@ -172,7 +174,7 @@ def _conv_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDim
                      feature_group_count=feature_group_count, batch_group_count=batch_group_count,
                      **params)
     whole = (sizes.batch, sizes.groups * sizes.outputs, *sizes.places)
-    shape = tuple(whole[dimension_numbers.out_spec.index(d)] for d in range(lhs.ndim))
+    shape = _in_order(whole, inverse(dimension_numbers.out_spec))
     return [ShapedArray(shape, preferred_element_type or lhs.dtype, all_weak([lhs, rhs]))]
 
 
@@ -222,13 +224,9 @@ def _conv_element(s: Any, index: Index, x: Any, w: Any, *, dimension_numbers: Co
                 "window_strides", "padding", "lhs_dilation", "rhs_dilation")))
         channel = s.add(s.mul(group, sizes.features), feature) if of_features else feature
         row = n if of_features else s.add(s.mul(group, sizes.batch), n)
-        left, right = [0] * len(index), [0] * len(index)
-        for axis, value in zip(dimension_numbers.lhs_spec, (row, channel, *at), strict=True):
-            left[axis] = value
-        for axis, value in zip(dimension_numbers.rhs_spec, (output, feature, *offset), strict=True):
-            right[axis] = value
-        return s.choose(inside, lambda: s.mul(s.convert(x(tuple(left)), wide),
-                                              s.convert(w(tuple(right)), wide)),
+        left = _in_order((row, channel, *at), inverse(dimension_numbers.lhs_spec))
+        right = _in_order((output, feature, *offset), inverse(dimension_numbers.rhs_spec))
+        return s.choose(inside, lambda: s.mul(s.convert(x(left), wide), s.convert(w(right), wide)),
                         lambda: s.const(0, wide))
     return Reduction("or" if wide.kind == "b" else "add", wide, (sizes.features, *sizes.window),
                      term, lambda total: s.convert(total, dtype))
@@ -515,11 +513,6 @@ def _transposed_padding(size: int, stride: int, padding: str) -> tuple[int, int]
     return before, whole - before
 
 
-def _channels_last(rank: int) -> Any:
-    slid = "DHW"[3 - rank:] if rank <= 3 else ""
-    return f"N{slid}C", f"{slid}IO", f"N{slid}C"
-
-
 def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
                    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
                    transpose_kernel: bool = False, precision: Any = None,
@@ -541,8 +534,9 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
     Array([1., 1., 2., 1.], dtype=float32)
     """
     lhs, rhs = core.as_value(lhs), core.as_value(rhs)
-    if dimension_numbers is None:
-        dimension_numbers = _channels_last(lhs.ndim - 2)
+    if dimension_numbers is None:  # channels last
+        letters = "DHW"[5 - lhs.ndim:] if lhs.ndim <= 5 else ""
+        dimension_numbers = f"N{letters}C", f"{letters}IO", f"N{letters}C"
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     slid = numbers.rhs_spec[2:]
     sizes = map(dilate_dim, [rhs.shape[d] for d in slid], dilation_or_ones(rhs_dilation, len(slid)))
@@ -658,10 +652,6 @@ def conv_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, strides: Sequence[int],
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *places)
 
 
-def _in_order(shape: Shape, axes: Sequence[int]) -> Shape:
-    return tuple(shape[d] for d in axes)
-
-
 def conv_general_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides: Sequence[int],
                              padding: Any, dimension_numbers: Any) -> Shape:
     """The shape of what `conv_general_dilated` returns.
@@ -690,5 +680,4 @@ def conv_transpose_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_stride
         padding = [_transposed_padding(size, stride, padding)
                    for size, stride in zip(weights[2:], window_strides, strict=True)]
     dilated = (*shape[:2], *map(dilate_dim, shape[2:], window_strides))
-    out_shape = conv_shape_tuple(dilated, weights, (1,) * len(padding), padding)
-    return _in_order(out_shape, inverse(out))
+    return _in_order(conv_shape_tuple(dilated, weights, (1,) * len(padding), padding), inverse(out))

@@ -112,8 +112,7 @@ def reduction(ins: Avals, outs: Avals, *, op: str, axes: Axes) -> Alignment:
 
 def stacked(ins: Avals, outs: Avals, *, rank: int = 2, **_: Any) -> Alignment:
     """The leading axes of all; the last ones of the first operand, `rank` many, are whole."""
-    count = ins[0].ndim - rank
-    labels = [[d if d < count else None for d in range(x.ndim)] for x in (*ins, *outs)]
+    labels = [[d if d < ins[0].ndim - rank else None for d in range(x.ndim)] for x in (*ins, *outs)]
     return Alignment(labels[:len(ins)], labels[len(ins):])
 
 
@@ -161,27 +160,20 @@ def factors(shape: Shape, new: Shape) -> tuple[list[tuple], list[tuple]]:
     sides: tuple[list[list], list[list]] = [[] for _ in shape], [[] for _ in new]
     if 0 in shape:
         return [()] * len(shape), [()] * len(new)
-    rest, axis, numbers = [list(shape), list(new)], [0, 0], itertools.count()
-    while True:
+    rest, axis = [list(shape), list(new)], [0, 0]
+    for number in itertools.count():
         for side in (0, 1):
             while axis[side] < len(rest[side]) and rest[side][axis[side]] == 1:
                 axis[side] += 1
         if axis[0] == len(shape) or axis[1] == len(new):
-            return [*map(tuple, sides[0])], [*map(tuple, sides[1])]
+            break
         left, right = (rest[side][axis[side]] for side in (0, 1))
-        common = math.gcd(left, right)
-        if common not in (left, right):  # what follows is split otherwise on both sides
-            return _up_to_here(sides, axis, common, next(numbers))
-        factor = Factor(next(numbers), common)
+        factor = Factor(number, math.gcd(left, right))
         for side in (0, 1):
             sides[side][axis[side]].append(factor)
-            rest[side][axis[side]] //= common
-
-
-def _up_to_here(sides: tuple[list[list], list[list]], axis: list[int], common: int, number: int
-                ) -> tuple[list[tuple], list[tuple]]:
-    for side in (0, 1):
-        sides[side][axis[side]].append(Factor(number, common))
+            rest[side][axis[side]] //= factor.size
+        if factor.size not in (left, right):  # what follows is split otherwise on both sides
+            break
     return [*map(tuple, sides[0])], [*map(tuple, sides[1])]
 
 
