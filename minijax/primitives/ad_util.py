@@ -107,6 +107,11 @@ def in_blocks(x: Array, axis: int, count: int) -> Array:
     return reshaped(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1:]))
 
 
+def merged(x: Array, axis: int) -> Array:
+    """An axis and the next one as one axis, which `in_blocks` splits."""
+    return reshaped(x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2:]))
+
+
 def broadcast_to(x: Array, shape: Shape) -> Array:
     """An operand of an elementwise operation, broadcast to the shape of the result."""
     if x.shape == shape:
@@ -266,20 +271,17 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
         axes = tuple(sorted(axes))
         return Reduction(op, computed_in(x.dtype), tuple(x.shape[d] for d in axes),
                          lambda *inner: widened(s, x(expand_index(index, axes, inner))),
-                         lambda total: s.const(identity(x), x.dtype) if has_none(x, axes)
-                         else s.convert(total, x.dtype))
+                         lambda total: s.const(extremum_identity(op, x.dtype), x.dtype)
+                         if has_none(x, axes) else s.convert(total, x.dtype))
 
     def has_none(x: Any, axes: Axes) -> bool:
         return op in ("min", "max") and any(x.shape[d] == 0 for d in axes)
-
-    def identity(x: Any) -> Any:
-        return extremum_identity(op, x.dtype)  # not infinite where x could not be
 
     joined = in_numpy(lambda x, axes: impl(x, axes))
 
     def meaning(x: np.ndarray, axes: Axes) -> list:
         if has_none(x, axes):
-            return [np.full(without(x.shape, axes), identity(x))]
+            return [np.full(without(x.shape, axes), extremum_identity(op, x.dtype))]
         return joined(x, axes=axes)
 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
@@ -328,30 +330,26 @@ transpose_p = rearrangement(
 def _broadcast_shape(x: ShapedArray, shape: Shape, broadcast_dimensions: tuple) -> Shape:
     check_sizes("broadcast_in_dim", "shape", shape)
     check_sizes("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
-    if x.ndim != len(broadcast_dimensions):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
-            f"got broadcast_dimensions {broadcast_dimensions} for operand ndim {x.ndim}.")
-    if len(shape) < x.ndim:
-        raise TypeError(
-            "broadcast_in_dim target broadcast shape must have equal or higher rank to the "
-            f"operand shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}.")
-    if not set(broadcast_dimensions) <= set(range(len(shape))):
-        raise TypeError(
+    refuse((x.ndim != len(broadcast_dimensions),
+            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got "
+            f"broadcast_dimensions {broadcast_dimensions} for operand ndim {x.ndim}."),
+           (len(shape) < x.ndim,
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "
+            f"shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}."),
+           (not set(broadcast_dimensions) <= set(range(len(shape))),
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
-            f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}.")
-    if any(n not in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions, strict=True)):
-        raise TypeError(
+            f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}."))
+    refuse((any(n not in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions, strict=True)),
             "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
             "corresponding dimensions in the target broadcast shape; got operand of shape "
             f"{x.shape}, target broadcast shape {shape}, "
-            f"broadcast_dimensions {broadcast_dimensions} ")
-    if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
-        raise TypeError("broadcast_in_dim broadcast_dimensions must not contain duplicates, "
-                        f"got broadcast_dimensions {broadcast_dimensions}")
-    if list(broadcast_dimensions) != sorted(broadcast_dimensions):
-        raise TypeError("broadcast_in_dim broadcast_dimensions must be strictly increasing; "
-                        f"got broadcast_dimensions {broadcast_dimensions}")
+            f"broadcast_dimensions {broadcast_dimensions} "),
+           (len(set(broadcast_dimensions)) != len(broadcast_dimensions),
+            "broadcast_in_dim broadcast_dimensions must not contain duplicates, got "
+            f"broadcast_dimensions {broadcast_dimensions}"),
+           (list(broadcast_dimensions) != sorted(broadcast_dimensions),
+            "broadcast_in_dim broadcast_dimensions must be strictly increasing; got "
+            f"broadcast_dimensions {broadcast_dimensions}"))
     return tuple(shape)
 
 

@@ -76,8 +76,7 @@ def as_dims(dims: Any) -> tuple[int, ...]:
 
 
 def without(items: Sequence, places: Sequence[int]) -> tuple:
-    dropped = set(places)
-    return tuple(item for i, item in enumerate(items) if i not in dropped)
+    return tuple(item for i, item in enumerate(items) if i not in places)
 
 
 def with_item(items: Sequence, place: int, item: Any) -> tuple:
@@ -108,8 +107,7 @@ def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
 def expand_index(index: Sequence[Any], axes: Sequence[int], inner: Sequence[Any]) -> Index:
     """The operand's index from an index of the result and one along the removed axes."""
     outer, removed = iter(index), dict(zip(axes, inner, strict=True))
-    rank = len(index) + len(axes)
-    return tuple(removed[d] if d in removed else next(outer) for d in range(rank))
+    return tuple(removed[d] if d in removed else next(outer) for d in range(len(index) + len(axes)))
 
 
 # ── Indices of any integer type ──────────────────────────────────────────────────────────────

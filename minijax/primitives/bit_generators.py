@@ -73,8 +73,7 @@ def _by_threefry(words: Sequence[Array], places: Array, shape: Shape, wide: bool
         return reshape(as_words(paired(first, second), 64), shape)
     whole = shape or (1,)
     axis, half = _halved(whole)
-    both = stack([reshape(first, half), reshape(second, half)], axis + 1)
-    full = reshape(both, replaced(whole, axis, 2 * half[axis]))
+    full = ad_util.merged(stack([reshape(first, half), reshape(second, half)], axis + 1), axis)
     return reshape(slice_in_dim(full, 0, whole[axis], axis=axis), shape)
 
 

@@ -59,8 +59,7 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: R
     x = operands[0]
     if 0 in x.shape or not report.is_compiled():
         return
-    any_outside = b.accumulate("or", x.shape, lambda *index: outside(b, x(index), **bounds))
-    with b.when(any_outside):
+    with b.when(b.accumulate("or", x.shape, lambda *index: outside(b, x(index), **bounds))):
         b.host_call(functools.partial(report_outside, report=report, **bounds), operands)
 
 
@@ -77,6 +76,5 @@ def check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool,
                  ) -> None:
     """Record the check, unless x is concrete and passes it."""
     buffer = x._buffer if isinstance(x, ArrayImpl) else x
-    if isinstance(buffer, Array) or outside(
-            slots.numpy_scalars(), buffer, low, high, finite).any():
+    if isinstance(buffer, Array) or outside(slots.numpy_scalars(), buffer, low, high, finite).any():
         check_p.bind(x, low=low, high=high, finite=finite, report=report)

@@ -18,7 +18,7 @@ from minijax import core, errors, tree_util
 from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, Undefined, cannot
 from minijax.primitives import axes, comparison
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.ad_util import batch_to, in_blocks, reduce_sum_p, transposed, zeros
+from minijax.primitives.ad_util import batch_to, in_blocks, merged, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.primitives.gather_scatter import index_take
 from minijax.primitives.named_axes import (LINEAR, checks_vma, collective, find_axis, names_of,
@@ -349,9 +349,7 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
                 axis_size=axis_size(name))
         if len(names) != 1:
             out = reshape(out, (*shape[:new], size, *shape[new:]))
-        if not tiled:
-            return out
-        return reshape(out, (*shape[:new], size * shape[new], *shape[new + 1:]))
+        return merged(out, new) if tiled else out
     return tree_util.tree_map(gathered, x)
 
 
@@ -581,8 +579,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
             sent = dynamic_index_in_dim(groups.gather(leaf), groups.index(), split + 1,
                                         keepdims=False)
             out = transpose(sent, axes.with_item(range(1, sent.ndim), to, 0))
-        return reshape(out, (*out.shape[:to], size * out.shape[to + 1], *out.shape[to + 2:])
-                       ) if tiled else out
+        return merged(out, to) if tiled else out
     return tree_util.tree_map(exchanged, x)
 
 
@@ -596,8 +593,7 @@ def _exchanged(x: Array, names: Sequence, split: int, to: int) -> Array:
     grid = reshape(first, (*sizes, *rest))
     for k, name in enumerate(names):
         grid = all_to_all_p.bind(pvary(grid, [name]), axis_name=name, split_axis=k, concat_axis=k)
-    out = reshape(grid, first.shape)
-    return transpose(out, axes.with_item(range(1, x.ndim), to, 0))
+    return transpose(reshape(grid, first.shape), axes.with_item(range(1, x.ndim), to, 0))
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:

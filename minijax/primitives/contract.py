@@ -275,8 +275,7 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = N
     """
     if dimension_numbers is None:
         lhs_shape, rhs_shape = np.shape(lhs), np.shape(rhs)
-        fits = {1, 2}.issuperset({len(lhs_shape), len(rhs_shape)})
-        if not fits or lhs_shape[-1] != rhs_shape[0]:
+        if not {len(lhs_shape), len(rhs_shape)} <= {1, 2} or lhs_shape[-1] != rhs_shape[0]:
             raise ValueError(
                 "jax.lax.dot: dimension_numbers must be specified when not performing simple "
                 "un-batched matrix-matrix, matrix-vector, or vector-vector products; got "
@@ -449,6 +448,5 @@ def _group_parts(x: Array, sizes: Array, axis: int, prefix: tuple[int, ...]) -> 
     start, end = (ad_util.broadcast_at(x, kept, shape) for x in (algebra.sub(ends, sizes), ends))
     inside = comparison.bitwise_and(comparison.le(start, place), comparison.lt(place, end))
     copies = ad_util.broadcast_at(x, range(1, len(shape)), shape)
-    weak = x.weak_type and sizes.weak_type
-    zeros = ad_util.repeated(0, copies.aval.update(weak_type=weak))
+    zeros = ad_util.repeated(0, copies.aval.update(weak_type=x.weak_type and sizes.weak_type))
     return comparison.select(inside, copies, zeros)

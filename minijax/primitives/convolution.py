@@ -236,10 +236,7 @@ def _conv_element(s: Any, index: Index, x: Any, w: Any, *, dimension_numbers: Co
 
 def _merge_axis(x: Array, source: int, target: int) -> Array:
     """Move an axis in front of another and join the two; the result has one axis less."""
-    size = x.shape[source]
-    moved = ad_util.move_axis(x, source, target)
-    return ad_util.reshaped(moved, (*moved.shape[:target], size * moved.shape[target + 1],
-                                    *moved.shape[target + 2:]))
+    return ad_util.merged(ad_util.move_axis(x, source, target), target)
 
 
 # ── Derivatives: convolutions again ──────────────────────────────────────────────────────────

@@ -179,8 +179,7 @@ def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | No
         slots["element"] = wide(slots["element"])
     elif impl is None:
         impl = getattr(np, name, None)
-    return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl, takes_halves),
-                       **slots)
+    return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl, takes_halves), **slots)
 
 
 def _explained(name: str, meaning: str, operands: str, accepts: tuple, shows: str

@@ -250,12 +250,11 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     elif not isinstance(fft_type, FftType):
         raise TypeError(f"Unknown FFT type value '{fft_type}'")
     x = as_value(x)
-    if fft_type is FftType.RFFT:
-        if is_complex(x):
-            raise ValueError("only real valued inputs supported for rfft")
-        x = convert_element_type(x, dtypes.to_inexact_dtype(x.dtype))
-    else:
-        x = convert_element_type(x, dtypes.to_complex_dtype(x.dtype))
+    is_real = fft_type is FftType.RFFT
+    if is_real and is_complex(x):
+        raise ValueError("only real valued inputs supported for rfft")
+    to_dtype = dtypes.to_inexact_dtype if is_real else dtypes.to_complex_dtype
+    x = convert_element_type(x, to_dtype(x.dtype))
     if not len(fft_lengths):
         return x
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths))

@@ -103,22 +103,19 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
 # ── stack ────────────────────────────────────────────────────────────────────────────────────
 
 def _stack_type(*avals: ShapedArray, axis: int) -> list[ShapedArray]:
-    first = avals[0]
+    first, shapes = avals[0], ", ".join(str(aval.shape) for aval in avals)
     refuse((any(aval.ndim != first.ndim for aval in avals),
-            "Cannot stack arrays with different numbers of dimensions: got "
-            f"{', '.join(str(aval.shape) for aval in avals)}."),
+            f"Cannot stack arrays with different numbers of dimensions: got {shapes}."),
            (any(aval.shape != first.shape for aval in avals),
-            "All input arrays to stack must have the same shape, got "
-            f"{', '.join(str(aval.shape) for aval in avals)}."), error=ValueError)
+            f"All input arrays to stack must have the same shape, got {shapes}."), error=ValueError)
     slots.check_same_dtypes("stack", *avals)
     return [ShapedArray(with_item(first.shape, axis, len(avals)), first.dtype,
                         slots.all_weak(avals))]
 
 
 def _transpose_stack(cotangents: list, *args: Any, axis: int) -> list:
-    pieces = unstack_p.bind(cotangents[0], axis=axis)
     return [piece if isinstance(x, Undefined) else None
-            for x, piece in zip(args, pieces, strict=True)]
+            for x, piece in zip(args, unstack_p.bind(cotangents[0], axis=axis), strict=True)]
 
 
 stack_p = Primitive(

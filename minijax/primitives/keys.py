@@ -200,8 +200,7 @@ random_clone_p = key_operation(
 def _split(keys: Array, shape: Shape) -> Array:
     if config.threefry_partitionable.value:
         return paired(*partitionable_words(keys, shape))
-    words = original_words(keys, 2 * math.prod(shape))
-    return reshape(words, (*keys.shape[:-1], *shape, 2))
+    return reshape(original_words(keys, 2 * math.prod(shape)), (*keys.shape[:-1], *shape, 2))
 
 
 random_split_p = key_operation(
@@ -264,8 +263,7 @@ def _extended_to_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, A
     def function(x: Any, y: Any) -> Any:
         if not all(isinstance(k, Array) and has_key_dtype(k.aval) for k in (x, y)):
             return compare(x, y)
-        shape = x.shape or y.shape
-        words = compare(*(random_unwrap_p.bind(k if k.ndim else broadcast(k, shape))
+        words = compare(*(random_unwrap_p.bind(k if k.ndim else broadcast(k, x.shape or y.shape))
                           for k in (x, y)))
         return join(words, (words.ndim - 1,))
     return function

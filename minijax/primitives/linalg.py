@@ -18,7 +18,7 @@ from minijax.primitives import comparison, contract, examples, families
 from minijax.primitives.algebra import conj, is_complex
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import (add_cotangents, batch_in_front, broadcast_at, filled,
-                                        move_axis, transposed)
+                                        merged, move_axis, transposed)
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
 from minijax.primitives.slots import (INEXACT, LEFT_TO_NUMPY, check_dtypes, check_same_dtypes,
                                       is_narrow, layout, nest)
@@ -323,9 +323,8 @@ def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **para
     # One matrix for the whole batch: the right sides become columns of one system.
     place = args[1].ndim - (1 if params.get("left_side", True) else 2)
     rhs = move_axis(args[1], dims[1], place)
-    shape = rhs.shape
-    joined = reshape(rhs, (*shape[:place - 1], shape[place - 1] * shape[place], *shape[place + 1:]))
-    return [reshape(p.bind(args[0], joined, **params), shape)], [place]
+    out = p.bind(args[0], merged(rhs, place - 1), **params)
+    return [reshape(out, rhs.shape)], [place]
 
 
 # ── triangular_solve ─────────────────────────────────────────────────────────────────────────

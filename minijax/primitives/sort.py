@@ -192,26 +192,19 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     axis = canonical_axis(axis, len(shape))
-    if dtypes.issubdtype(dtypes.dtype(operand), np.complexfloating):
-        raise ValueError("top_k is not compatible with complex inputs.")
-    if shape[axis] < k:
-        raise ValueError("k argument to top_k must be no larger than size along axis;"
-                         f" got {k=} with {shape=} and {axis=}")
-    if shape[axis] > 2 ** 31:
-        raise ValueError("top_k returns int32 indices, which will overflow for array dimensions "
-                         f"larger than the maximum int32 ({2 ** 31 - 1}). Got operand.shape="
-                         f"{tuple(shape)}; take the largest of each part first.")
+    refuse((dtypes.issubdtype(dtypes.dtype(operand), np.complexfloating),
+            "top_k is not compatible with complex inputs."),
+           (shape[axis] < k, "k argument to top_k must be no larger than size along axis; got "
+                             f"{k=} with {shape=} and {axis=}"),
+           (shape[axis] > 2 ** 31, "top_k returns int32 indices, which will overflow for array "
+            f"dimensions larger than the maximum int32 ({2 ** 31 - 1}). Got operand.shape="
+            f"{tuple(shape)}; take the largest of each part first."), error=ValueError)
     return top_k_p.bind(operand, k=k, axis=axis)
 
 
 # ── The index of the extremum ────────────────────────────────────────────────────────────────
 
 LONG_ROW, MAX_BLOCK = 1 << 21, 1 << 13  # elements
-
-
-def _block_size(n: int) -> int:
-    """A divisor of n for its blocks; n itself where there is none."""
-    return next((k for k in range(MAX_BLOCK, MAX_BLOCK // 8, -1) if n % k == 0), n)
 
 
 def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive:
@@ -231,7 +224,9 @@ def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive
 
     def program(x: Array, axes: Axes, index_dtype: Any) -> Array:
         """A single long row is read once: the extrema of its blocks lead to the block."""
-        n, size = x.shape[axes[0]], _block_size(x.shape[axes[0]])
+        n = x.shape[axes[0]]
+        # A divisor of n for its blocks; n itself where there is none.
+        size = next((k for k in range(MAX_BLOCK, MAX_BLOCK // 8, -1) if n % k == 0), n)
         if not x.size == n >= LONG_ROW or size == n:
             return converted(first_index(x, axes), index_dtype)
         blocks = ad_util.reshaped(x, (n // size, size))
@@ -372,8 +367,10 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 
     Source: Chern et al., *TPU-KNN: K Nearest Neighbor Search at Peak FLOP/s* (2022).
     """
-    return _approx_top_k(operand, True, k, reduction_dimension, recall_target,
-                         reduction_input_size_override, aggregate_to_topk)
+    return approx_top_k_p.bind(
+        operand, k=k, reduction_dimension=reduction_dimension, recall_target=recall_target,
+        is_max_k=True, reduction_input_size_override=reduction_input_size_override,
+        aggregate_to_topk=aggregate_to_topk)
 
 
 def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = .95,
@@ -385,16 +382,9 @@ def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
     >>> approx_min_k(np.array([3., 1., 4.]), 2)
     [Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32)]
     """
-    return _approx_top_k(operand, False, k, reduction_dimension, recall_target,
-                         reduction_input_size_override, aggregate_to_topk)
-
-
-def _approx_top_k(operand: Any, is_max_k: bool, k: int, reduction_dimension: int,
-                  recall_target: float, reduction_input_size_override: int,
-                  aggregate_to_topk: bool) -> list[Array]:
     return approx_top_k_p.bind(
         operand, k=k, reduction_dimension=reduction_dimension, recall_target=recall_target,
-        is_max_k=is_max_k, reduction_input_size_override=reduction_input_size_override,
+        is_max_k=False, reduction_input_size_override=reduction_input_size_override,
         aggregate_to_topk=aggregate_to_topk)
 
 

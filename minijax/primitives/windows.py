@@ -266,12 +266,11 @@ def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,
         (updates.ndim != rank, f"Updates tensor must be of rank {rank}; got {updates.ndim}."),
         (x.ndim != size,
          f"Scatter op has window of size {size}; doesn't match operand of rank {x.ndim}."))
-    bounds = without(x.shape, (*inserted, *batching))
     refuse(*((updates.shape[d] > bound,
               "Bounds of the window dimensions of updates must not exceed the bounds of the "
               f"corresponding dimensions of operand. For dimension {d}, updates bound is "
               f"{updates.shape[d]}, operand bound is {bound}.")
-             for d, bound in zip(window, bounds, strict=True)))
+             for d, bound in zip(window, without(x.shape, (*inserted, *batching)), strict=True)))
     outer = without(range(updates.ndim), window)
     refuse(*((updates.shape[d] != bound,
               "Bounds of the scatter dimensions of updates must be the same as the bounds of "
