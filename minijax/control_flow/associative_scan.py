@@ -64,8 +64,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     def in_direction(xs: list) -> list:
         return [rev(x, (0,)) for x in xs] if reverse else xs
-    primitive = _cumulative_primitive(fn, tree, values)
-    if primitive is not None:
+    if (primitive := _cumulative_primitive(fn, tree, values)) is not None:
         return tree.unflatten([primitive.bind(*strong(values), axis=axis, reverse=bool(reverse))])
     outs = in_direction(_cumulate(combine, in_direction([move_axis(x, axis, 0) for x in values])))
     return tree_util.tree_unflatten(tree, strong([move_axis(x, 0, axis) for x in outs]))

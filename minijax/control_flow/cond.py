@@ -407,16 +407,13 @@ def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
             raise TypeError(
                 f"{kind} branch outputs must have the same pytree structure, but they differ:"
                 f"{places}\n\n{listed(differ, gap)}{advice} they have the same pytree structure.")
-        paths = source_info.result_paths(one.out_tree)
-        if wrong := type_differences(
-                (f"the output of {first}{f' at path {place}' if place else ''}", a,
-                 f"output of {second}", b)
-                for place, a, b in zip(paths, one.out_avals, two.out_avals, strict=True)):
+        ats = [path and f" at path {path}" for path in source_info.result_paths(one.out_tree)]
+        rows = [*zip(ats, one.out_avals, two.out_avals, strict=True)]
+        if wrong := type_differences((f"the output of {first}{at}", a, f"output of {second}", b)
+                                     for at, a, b in rows):
             raise TypeError(f"{kind} branches must have equal output types but they differ."
                             f"{places}\n\n{capitalized(listed(wrong))}\n\n" + pcast_advice(
-                                (x, y, f" to the output of {name}{place and f' at path {place}'}")
-                                for place, a, b in zip(paths, one.out_avals, two.out_avals,
-                                                       strict=True)
+                                (x, y, f" to the output of {name}{at}") for at, a, b in rows
                                 for name, x, y in ((first, a, b), (second, b, a)))
                             + f"{advice.lstrip()} all output types match.")
 

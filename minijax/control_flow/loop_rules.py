@@ -236,8 +236,7 @@ class Scan(Loop):
 
     def transpose(self, cotangents: list, *args: Any) -> list:
         consts, rest = split_list(args, self.num_consts)
-        linear = [isinstance(x, Undefined) for x in consts]
-        hoisted, body = hoist_linear_consts(self.body, linear)
+        hoisted, body = hoist_linear_consts(self.body, [isinstance(x, Undefined) for x in consts])
         new = [Undefined(aval) for aval in hoisted.out_avals]
         scan = Scan(**self.params(body, [*([CONST] * len(new)), *self.kinds]))
         cts = scan.transpose_body(cotangents, *consts, *new, *rest)

@@ -95,8 +95,7 @@ class Carry(Operands):
         name = position_name(parameters_of(f), 0).partition("[")[0]
 
         def part(path: tuple) -> str:
-            keys = tree_util.keystr(path)
-            return f"the input carry {'component ' if path else ''}{name}{keys}"
+            return f"the input carry {'component ' if path else ''}{name}{tree_util.keystr(path)}"
         if out_tree != self.tree:
             lines = (f"the input tree structure is:\n{self.tree}\nthe output tree structure is:\n"
                      f"{out_tree}") if out_types is None else capitalized(listed([
@@ -106,14 +105,13 @@ class Carry(Operands):
             raise TypeError(f"{what} the same pytree structure, but they differ:\n\n{lines}\n\n"
                             "Revise the function so that the carry output has the same pytree "
                             "structure as the carry input.")
-        paths = [path for path, _ in tree_util.tree_flatten_with_path(self.types)[0]]
-        wrong = type_differences(
-            (part(path), x.aval, "output carry component", out)
-            for path, x, out in zip(paths, self.values, out_avals, strict=True))
-        if wrong:
+        parts = [part(path) for path, _ in tree_util.tree_flatten_with_path(self.types)[0]]
+        rows = [*zip(parts, [x.aval for x in self.values], out_avals, strict=True)]
+        if wrong := type_differences((where, aval, "output carry component", out)
+                                     for where, aval, out in rows):
             advice = pcast_advice(
-                (x.aval, out, f", to the initial carry value corresponding to {part(path)}")
-                for path, x, out in zip(paths, self.values, out_avals, strict=True))
+                (aval, out, f", to the initial carry value corresponding to {where}")
+                for where, aval, out in rows)
             raise TypeError(f"{what} equal types, but they differ:\n\n" + capitalized(listed(
                 wrong, "\n")) + f"\n\n{advice}Revise the function so that all output types match "
                 "the corresponding input types.")

@@ -46,38 +46,33 @@ _SIZES = ("window_dimensions", "window_strides", "base_dilation", "window_dilati
 
 # ── The blocks ───────────────────────────────────────────────────────────────────────────────
 
-def _reduce_rows(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -> list[Array]:
-    """The rows combined one after the other, element by element."""
-    shape = rows[0].shape[1:]
-    size = math.prod(shape)
+def _reduced(arrays: Sequence[Array], inits: Sequence[Array], axes: Sequence[int],
+             jaxpr: ClosedJaxpr) -> list[Array]:
+    """What lies along the axes is combined one after the other, element by element."""
+    kept = without(range(arrays[0].ndim), axes)
+    length, size = (math.prod(arrays[0].shape[d] for d in some) for some in (axes, kept))
+    axes_first = [ad_util.transpose_p.bind(x, permutation=(*axes, *kept)) for x in arrays]
 
     def step(carry: list, row: list) -> tuple[list, None]:
         outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row], [0] * 2 * len(row))
         return [ad_util.batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
 
     outs, _ = scan(step, [ad_util.broadcast_at(x, (), (size,)) for x in inits],
-                   [ad_util.reshaped(x, (x.shape[0], size)) for x in rows])
-    return [ad_util.reshaped(x, shape) for x in outs]
+                   [ad_util.reshaped(x, (length, size)) for x in axes_first])
+    return [ad_util.reshaped(x, axes_first[0].shape[len(axes):]) for x in outs]
 
 
 def _along(*args: Array, jaxpr: ClosedJaxpr, dimensions: Sequence[int], computation: Any
            ) -> list[Array]:
     operands, inits = split_half(args)
-    kept = without(range(operands[0].ndim), dimensions)
-    axes_first = [ad_util.transpose_p.bind(x, permutation=(*dimensions, *kept)) for x in operands]
-    size = math.prod(operands[0].shape[d] for d in dimensions)
-    return _reduce_rows([ad_util.reshaped(x, (size, *x.shape[len(dimensions):]))
-                         for x in axes_first], inits, jaxpr)
+    return _reduced(operands, inits, dimensions, jaxpr)
 
 
 def _in_windows(*args: Array, jaxpr: ClosedJaxpr, consts: tuple, **sizes: Any) -> list[Array]:
-    rows, rank = [], args[0].ndim
-    for x, init in zip(*split_half(args), strict=True):
-        windows = ad_util.transpose_p.bind(windows_of(x, init, **sizes),
-                                           permutation=(*range(rank, 2 * rank), *range(rank)))
-        rows.append(ad_util.reshaped(windows, (math.prod(windows.shape[:rank]),
-                                               *windows.shape[rank:])))
-    return _reduce_rows(rows, split_half(args)[1], jaxpr)
+    operands, inits = split_half(args)
+    windows = [windows_of(x, init, **sizes) for x, init in zip(operands, inits, strict=True)]
+    rank = operands[0].ndim
+    return _reduced(windows, inits, range(rank, 2 * rank), jaxpr)
 
 
 def _check_computation(name: str, operands: Avals, jaxpr: ClosedJaxpr) -> None:

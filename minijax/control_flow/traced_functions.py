@@ -124,9 +124,7 @@ class TraceRequest:
         dynamic = [x for i, x in enumerate(self.args) if i not in self.static]
         avals, tree = tree_util.tree_flatten((dynamic, self.kwargs))
         static = tuple((i, type(self.args[i]), self.args[i]) for i in sorted(self.static))
-        axes = tuple((axis.size, axis.name, axis.vma_trace)
-                     for axis in core.current_trace.get().axes)
-        return self.traced_for, tree, tuple(avals), static, config.trace_key(), axes
+        return (self.traced_for, tree, tuple(avals), static, config.trace_key(), core.axes_key())
 
     def traced(self) -> TracedFunction:
         """The program, from the cache or traced now."""

@@ -120,8 +120,7 @@ def refuse(*checks: tuple[bool, str], error: type[Exception] = TypeError) -> Non
 
 def refuse_mask(x: Any) -> None:
     """Refuse NumPy's masked arrays: arrays have no mask."""
-    if isinstance(x, np.ndarray) and type(x) is not np.ndarray and isinstance(
-            x, np.ma.MaskedArray):
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
         raise ValueError("numpy masked arrays are not supported as direct inputs to JAX functions. "
                          "Use arr.filled() to convert the value to a standard numpy array.")
 

@@ -139,10 +139,8 @@ class ClosedJaxpr(core.Program):
         cached = memo.get(key, memo)
         if cached is not memo:
             return cached
-        return inner_first(lambda: memo.setdefault(key, make()), self._count_inner)
-
-    def _count_inner(self) -> int:
-        return sum(len([*subjaxprs(eqn.params)]) for eqn in self.eqns)
+        return inner_first(lambda: memo.setdefault(key, make()),
+                           lambda: sum(len([*subjaxprs(eqn.params)]) for eqn in self.eqns))
 
     def __repr__(self) -> str:
         return repr(self.jaxpr)

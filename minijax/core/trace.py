@@ -215,6 +215,11 @@ current_source: contextvars.ContextVar[source_info.SourceInfo | None] = contextv
     "minijax_current_source", default=None)
 
 
+def axes_key() -> tuple:
+    """What a program that is recorded now depends on of the named axes."""
+    return tuple((axis.size, axis.name, axis.vma_trace) for axis in current_trace.get().axes)
+
+
 def is_ref(x: Any) -> bool:
     """Whether a value is an array reference; see `transforms.array_refs`."""
     return getattr(type(x), "is_reference", False)

@@ -70,8 +70,7 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
 def _log_residuals(inputs: Iterable[core.ShapedArray], saved: Sequence[Atom],
                    eqns: Sequence[JaxprEqn]) -> None:
     """Log what the backward pass keeps: arguments, and results of operations."""
-    if not (config.read("log_checkpoint_residuals")
-            or compiled.logger.isEnabledFor(logging.DEBUG)):
+    if not (config.read("log_checkpoint_residuals") or compiled.logger.isEnabledFor(logging.DEBUG)):
         return
     sources = {v: eqn for eqn in eqns for v in eqn.outvars}
     kept = [f"  {aval.str_long()}" for aval in inputs]

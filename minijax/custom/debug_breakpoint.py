@@ -78,13 +78,11 @@ class Prompt(cmd.Cmd):
         frame = self.frames[self.at]
         self.say(f"> {frame.filename}({frame.lineno})", *frame.lines(around))
 
-    def default(self, line: str) -> None:
-        """Evaluates an expression."""
+    def do_p(self, line: str) -> None:
+        """p expression: evaluates and prints it"""
         self.say_value(line)
 
-    def do_p(self, arg: str) -> None:
-        """p expression: evaluates and prints it"""
-        self.say_value(arg)
+    default = do_p  # where a line begins with no command
 
     def do_pp(self, arg: str) -> None:
         """pp expression: evaluates it, and prints it in lines of a good length"""

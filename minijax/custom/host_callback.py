@@ -148,16 +148,13 @@ io_callback_p = callback_primitive(
 def _bind(p: Primitive, callback: Callable[..., Any], result_shape_dtypes: Any, args: tuple,
            kwargs: dict, **params: Any) -> Any:
     structs, out_tree = tree_util.tree_flatten(result_shape_dtypes)
-    avals = []
-    for struct in structs:
-        dtype = np.dtype(struct.dtype)
-        if dtypes.canonicalize_dtype(dtype) != dtype:
-            raise ValueError("result_shape_dtypes cannot specify 64-bit types when "
-                             "`jax_enable_x64` is disabled")
-        avals.append(ShapedArray(tuple(struct.shape), dtype))
+    avals = tuple(ShapedArray(struct.shape, np.dtype(struct.dtype)) for struct in structs)
+    if any(dtypes.canonicalize_dtype(aval.dtype) != aval.dtype for aval in avals):
+        raise ValueError("result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` "
+                         "is disabled")
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
-    outs = p.bind(*leaves, callback=FlatCallback(callback, in_tree, tuple(avals), p.name),
-                  result_avals=tuple(avals), sharding=None, **params)
+    outs = p.bind(*leaves, callback=FlatCallback(callback, in_tree, avals, p.name),
+                  result_avals=avals, sharding=None, **params)
     return tree_util.tree_unflatten(out_tree, outs)
 
 

@@ -246,8 +246,7 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
     Array(0.25, dtype=float32, weak_type=True)
     """
     guess = Operands(initial_guess)
-    function = _staged_checked("f", f, (guess.types,), "custom_root", "initial_guess",
-                               guess.types)
+    function = _staged_checked("f", f, (guess.types,), "custom_root", "initial_guess", guess.types)
     solution = _staged_checked("solve", functools.partial(solve, f), (guess.types,), "custom_root",
                                "initial_guess", guess.types, has_aux)
     types = solution.out_types[0] if has_aux else solution.out_types

@@ -30,8 +30,7 @@ def eval_jaxpr_with(evaluate: Callable[[JaxprEqn, list], list], closed: ClosedJa
     env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args), strict=True))
     for eqn in jaxpr.eqns:
         current_source.set(eqn.source_info)
-        outs = evaluate(eqn, [env[x] for x in eqn.invars])
-        env.update(zip(eqn.outvars, outs, strict=True))
+        env.update(zip(eqn.outvars, evaluate(eqn, [env[x] for x in eqn.invars]), strict=True))
     return [env[x] for x in jaxpr.outvars]
 
 

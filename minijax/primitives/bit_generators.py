@@ -29,9 +29,7 @@ KEYS = ((np.dtype(np.uint32), (4,)), (np.dtype(np.uint64), (2,)))
 class RandomAlgorithm(enum.IntEnum):
     """The generator of `rng_bit_generator`; the default one is Philox, as of JAX on a CPU."""
 
-    RNG_DEFAULT = 0
-    RNG_THREE_FRY = 1
-    RNG_PHILOX = 2
+    RNG_DEFAULT, RNG_THREE_FRY, RNG_PHILOX = range(3)
 
     def __str__(self) -> str:
         return self.name

@@ -27,10 +27,7 @@ from minijax.primitives.smooth_lengths import LONGEST, LONGEST_COLUMNS, is_smoot
 class FftType(enum.IntEnum):
     """Which transform: forward or inverse, of complex numbers or from and to real ones."""
 
-    FFT = 0
-    IFFT = 1
-    RFFT = 2
-    IRFFT = 3
+    FFT, IFFT, RFFT, IRFFT = range(4)
 
 
 # ── Meaning and type ─────────────────────────────────────────────────────────────────────────

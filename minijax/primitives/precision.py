@@ -57,9 +57,7 @@ def check_accuracy(accuracy: Any) -> None:
 class Precision(enum.Enum):
     """The precision of products: on a GPU the lower two give those of float32 fewer digits."""
 
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
+    DEFAULT, HIGH, HIGHEST = range(3)
 
     @classmethod
     def _missing_(cls, value: object) -> Any:

@@ -85,10 +85,7 @@ class GatherScatterMode(enum.Enum):
     moved inside and updates dropped, and no memory outside the operand is accessed.
     """
 
-    CLIP = enum.auto()
-    FILL_OR_DROP = enum.auto()
-    PROMISE_IN_BOUNDS = enum.auto()
-    ONE_HOT = enum.auto()
+    CLIP, FILL_OR_DROP, PROMISE_IN_BOUNDS, ONE_HOT = range(1, 5)
 
     @staticmethod
     def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:

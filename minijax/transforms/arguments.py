@@ -85,8 +85,7 @@ class Filled:
 
     def with_carried(self, chosen: Sequence[Any]) -> tuple:
         """The arguments at these positions, merged with the others that are not static."""
-        every = self.all_arguments(chosen)
-        return tuple(x for i, x in enumerate(every) if i not in self.static)
+        return tuple(x for i, x in enumerate(self.all_arguments(chosen)) if i not in self.static)
 
     def all_arguments(self, chosen: Sequence[Any]) -> list:
         args = list(self.args)

@@ -211,12 +211,11 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
 
 
 def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:
-    if new.dtype != ref.dtype:
-        raise ValueError(f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. "
-                         f"Value dtype: {new.dtype}. ")
-    if old.shape != new.shape:
-        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: "
-                         f"{old.shape}. Value shape: {new.shape}. ")
+    core.refuse(
+        (new.dtype != ref.dtype, f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. Value "
+                                 f"dtype: {new.dtype}. "),
+        (old.shape != new.shape, f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected "
+         f"shape: {old.shape}. Value shape: {new.shape}. "), error=ValueError)
 
 
 def is_staging(trace: core.Trace) -> bool:

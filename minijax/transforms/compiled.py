@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.util import lazily
-from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.placement.devices import CPU, Device, device_of
 from minijax.control_flow.program_rules import running_one_of
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
@@ -171,16 +171,14 @@ class ProgramPrimitive(Primitive):
     """
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        closed = self.as_program([x.aval for x in args], params)
+        avals = [x.aval for x in args]
+        # A program of this one equation, kept as long as the first program inside it.
+        closed = next(subjaxprs(params)).derived(
+            ("program", self.name, *avals, *params.items()),
+            lambda: stage(lambda *args: self.bind_list(*args, **params), avals))
         if is_interpreted(closed, device_of(args)):
             return super().evaluate(args, params)
         return run_program(closed, self.name, args)
-
-    def as_program(self, avals: Avals, params: Params) -> ClosedJaxpr:
-        """A program of this one equation, kept as long as the first program inside it."""
-        key = ("program", self.name, *avals, *params.items())
-        return next(subjaxprs(params)).derived(
-            key, lambda: stage(lambda *args: self.bind_list(*args, **params), avals))
 
 
 class CallPrimitive(Primitive):

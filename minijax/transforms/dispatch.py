@@ -39,8 +39,7 @@ class Dispatcher:
     def other_trees(self, args: tuple, kwargs: dict) -> Any:
         """The same as `last`, for a tree of arguments that came earlier."""
         leaves, in_tree = tree_flatten((args, kwargs))
-        place = in_tree, device_of(leaves)
-        call, _ = self.by_tree.get(place, (self.last, {}))
+        call, _ = self.by_tree.get((in_tree, device_of(leaves)), (self.last, {}))
         if call is self.last:
             raise Miss
         self.last = call

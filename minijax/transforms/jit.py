@@ -115,11 +115,9 @@ class CallArguments:
     @property
     def key(self) -> Key:
         static = [(i, self.all[i]) for i in sorted(self.places)] + sorted(self.named.items())
-        axes = tuple((axis.size, axis.name, axis.vma_trace)
-                     for axis in core.current_trace.get().axes)
         return Key(self.jitted._part, self.in_tree, tuple(self.avals),
-                   tuple((where, static_value(x)) for where, x in static), config.trace_key(), axes,
-                   device_of(self.leaves))
+                   tuple((where, static_value(x)) for where, x in static), config.trace_key(),
+                   core.axes_key(), device_of(self.leaves))
 
     def trace(self) -> Traced:
         """The program of the function for arguments like these."""
@@ -211,13 +209,9 @@ class JitFunction:
                 return self._result(call, traced, has_run=len(self._table()) == count)
             except NotCarriedError as caught:
                 error = caught
-        return self._discharge()(args, kwargs, error)
-
-    def _discharge(self) -> Any:
-        """The function of the values of its references, passed or closed over."""
-        if self._discharged is None:
+        if self._discharged is None:  # the function of the values of its references
             self._discharged = lazily.later("minijax.transforms.discharge", "DischargedJit")(self)
-        return self._discharged
+        return self._discharged(args, kwargs, error)
 
     def with_function(self, fun: Callable, shift: int = 0) -> JitFunction:
         """`jit` of another function, with `shift` more arguments before its own."""

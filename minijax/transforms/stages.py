@@ -83,9 +83,8 @@ class Stage:
     @property
     def args_info(self) -> Any:
         """An `ArgInfo` for each argument, in their tree."""
-        given_away = self._traced.arguments.donated
         return tree_util.tree_unflatten(self.in_tree, [
-            ArgInfo(aval, i in given_away)
+            ArgInfo(aval, i in self._traced.arguments.donated)
             for i, aval in enumerate(self._traced.jaxpr.in_avals)])
 
     @property

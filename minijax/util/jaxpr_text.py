@@ -236,8 +236,7 @@ class Printer:
             # called by name, it takes its operands one by one, so its names can be theirs
             self.names.repeat(inner.invars, eqn.invars)
             self.names.repeat(inner.outvars, eqn.outvars)
-        outputs = self.binders(eqn.outvars)
-        equals = [outputs, Text(" = ")] if eqn.outvars else []
+        equals = [self.binders(eqn.outvars), Text(" = ")] if eqn.outvars else []
         operands = self.spaced([Text(self.names.of(v), "variable") for v in eqn.invars])
         # The parameters come before the operands, so their variables are named before.
         return row(*equals, self.operation(eqn), self.params(params), Text(" "), operands)

@@ -191,8 +191,7 @@ class Substitute(NamedTuple):
 
 SUBSTITUTE = Kind(Substitute, lambda tree: (tree.children, tree.data),
                   lambda data, children: Substitute(data[0], data[1], children),
-                  lambda tree, data, count: map(FlattenedIndexKey, range(count)),
-                  lambda data, children: _show_tuple(data, children))
+                  lambda tree, data, count: map(FlattenedIndexKey, range(count)), _show_tuple)
 
 
 def _or_substitute(kind: Kind) -> Callable[[Any, list[Any]], Any]:

@@ -56,8 +56,7 @@ class SourceInfo(NamedTuple):
         """The column at which the expression begins, from 0; None where unknown."""
         if self.instruction < 0:
             return None
-        position = next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))
-        return position[2]
+        return next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))[2]
 
     @property
     def text(self) -> str:

@@ -34,8 +34,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if treedef.num_leaves != outer_treedef.num_leaves * inner_treedef.num_leaves:
-        expected = outer_treedef.compose(inner_treedef)
-        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
+        raise TypeError(f"Mismatch\n{treedef}\n != \n{outer_treedef.compose(inner_treedef)}")
     width = inner_treedef.num_leaves
     return inner_treedef.unflatten(
         [outer_treedef.unflatten(leaves[place::width]) for place in range(width)])
@@ -175,8 +174,7 @@ def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
         return [(GetAttrKey(n), child) for n, child in zip(data, children, strict=True)], static
 
     def unflatten(static: Sequence[Any], children: Iterable[Any]) -> Any:
-        fields = zip((*meta, *data), (*static, *children), strict=True)
-        return nodetype(**dict(fields))
+        return nodetype(**dict(zip((*meta, *data), (*static, *children), strict=True)))
 
     register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
     return nodetype
