@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.core import Array, Primitive
-from minijax.control_flow import loops, reducers
-from minijax.control_flow.traced_functions import Operands
+from minijax.core import Array, Primitive, tracing
+from minijax.control_flow import loops, reducers, traced_functions
 from minijax.primitives.axes import canonical_axis
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import broadcast_at, move_axis, reshaped
@@ -21,7 +20,6 @@ from minijax.primitives.joining import concatenate
 from minijax.primitives.reduce import cummax_p, cummin_p, cumprod_p, cumsum_p
 from minijax.primitives.shape import expand_dims, rev, squeeze
 from minijax.primitives.slicing import slice_in_dim
-from minijax.core.tracing import FlatFunction
 
 
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
@@ -46,7 +44,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     """
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")
-    operands = Operands(elems)
+    operands = traced_functions.Operands(elems)
     tree, values = operands.tree, operands.values
     axis = canonical_axis(axis, values[0].ndim) if values else axis
     shapes = [x.shape for x in values]
@@ -82,7 +80,7 @@ def _cumulative_primitive(fn: Callable, tree: Any, values: list[Array]) -> Primi
     """The primitive for a function that is an addition, a product or an extremum."""
     if len(values) > 1 or not dtypes.issubdtype(values[0].dtype, np.number):
         return None
-    flat = FlatFunction(fn, tree_util.tree_structure(((tree.unflatten([0]),) * 2, {})))
+    flat = tracing.FlatFunction(fn, tree_util.tree_structure(((tree.unflatten([0]),) * 2, {})))
     return _CUMULATIVE.get(reducers.primitive_name(flat.staged([values[0].aval] * 2)))
 
 

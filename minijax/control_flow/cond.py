@@ -13,8 +13,7 @@ import numpy as np
 from minijax import config, core, dtypes, tree_util
 from minijax.util import lazily, source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, Outs, ShapedArray
-from minijax.transforms import compiled
-from minijax.transforms.arguments import NotCarriedError
+from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import carry, carrying_refs, closed_over, discharged, has_refs
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
@@ -362,7 +361,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
         # a comprehension would be one more frame where branches nest deeply
         for f in functions[::step]:
             traced.append(TraceRequest(f, types, kind).traced())  # noqa: PERF401
-    except NotCarriedError as error:
+    except arguments.NotCarriedError as error:
         refs = carry(error, [])
     if len(traced) < len(functions):
         return carrying_refs(lambda refs, values: _bind_branches(

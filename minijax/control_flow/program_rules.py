@@ -10,14 +10,13 @@ from typing import Any
 
 from minijax import core
 from minijax.core import (Avals, Axis, ForPrimitive, Outs, Params, Primitive, ShapedArray,
-                          Undefined, Zero)
+                          Undefined, Zero, tracing)
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import partial_eval_jaxpr
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, jaxpr_as_fun,
                                 merge_lists, partition_list)
-from minijax.core.tracing import stage
 
 Flags = Sequence[bool]
 
@@ -34,11 +33,8 @@ def types_of(cotangents: list) -> list[ShapedArray | None]:
 
 def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
     """The items in consecutive pieces of these sizes, and the rest."""
-    pieces, start = [], 0
-    for size in sizes:
-        pieces.append(list(items[start:start + size]))
-        start += size
-    return [*pieces, list(items[start:])]
+    ends = [*itertools.accumulate(sizes, initial=0), None]
+    return [list(items[start:end]) for start, end in itertools.pairwise(ends)]
 
 
 def split_half(items: Sequence[Any]) -> list[list[Any]]:
@@ -88,7 +84,7 @@ def separate_known_eqns(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> Clos
         count = halves.unknown_out.count(False)
         rest = jaxpr_as_fun(halves.unknown)(*halves.needed(args, outs[count:]), *unknown_args)
         return merge_lists((outs[:count], rest), halves.unknown_out)
-    return stage(both, closed.in_avals, closed.jaxpr.debug_info)
+    return tracing.stage(both, closed.in_avals, closed.jaxpr.debug_info)
 
 
 # ── One of several programs runs ─────────────────────────────────────────────────────────────
@@ -132,7 +128,7 @@ def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
         own = dict(zip(places, residuals, strict=True))
         return [*outs, *(own[i] if i in own else core.zeros(aval)
                          for i, aval in enumerate(slot_avals))]
-    return stage(run, first.in_avals, first.jaxpr.debug_info)
+    return tracing.stage(run, first.in_avals, first.jaxpr.debug_info)
 
 
 def _taking_residuals(second: ClosedJaxpr, start: int, places: Sequence[int],

@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax.util import caches
+from minijax.util import caches, source_info
 from minijax import config, core, errors, tree_util
 from minijax.core import Array, Avals, ShapedArray
 from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import rearranged
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.util.source_info import DebugInfo, identify
 from minijax.core.tracing import FlatFunction, check_arg, convert_constvars, recorder
 from minijax.primitives.named_axes import in_order
 
@@ -42,7 +41,7 @@ def is_internal(fun: Callable) -> bool:
 
     Files whose frames a library has left out of tracebacks are not: their functions are the user's.
     """
-    code = identify(fun)[1]
+    code = source_info.identify(fun)[1]
     return getattr(fun, "stands_for_internal",
                    code is not None and code.co_filename.startswith((_PACKAGE, "<minijax")))
 
@@ -60,7 +59,7 @@ class TracedFunction:
 
     program: ClosedJaxpr
     consts: tuple[Array, ...]
-    debug_info: DebugInfo
+    debug_info: source_info.DebugInfo
     out_tree: tree_util.PyTreeDef
 
     @classmethod

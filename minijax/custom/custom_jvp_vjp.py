@@ -17,14 +17,11 @@ import numpy as np
 from minijax.util import context, source_info, tracebacks
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import (Array, ArrayImpl, Avals, Axis, ForPrimitive, Outs, Params, Primitive,
-                          ShapedArray, Undefined, Zero, cannot)
-from minijax.transforms import arguments, compiled
-from minijax.transforms.discharge import has_refs
-from minijax.transforms.prepared import PARTS, repeated
+                          ShapedArray, Undefined, Zero, cannot, transpose)
+from minijax.transforms import arguments, compiled, discharge, prepared
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.control_flow.traced_functions import is_internal, mismatch
 from minijax.core.jvp import is_symbolic_zero
-from minijax.core.transpose import backward_pass
 from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
 from minijax.primitives.analytic import cos_p, sin_p
@@ -134,7 +131,7 @@ def _typed_dims(axis: Axis, avals: Avals) -> list[Dim]:
 
 def _transpose(cotangents: list, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
     """In a linear program: the transpose of the function itself, not of its rule."""
-    return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
+    return transpose.backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
 
 
 def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]], **slots: Any
@@ -336,7 +333,7 @@ class CustomFunction:
 
     def _positions_of_refs(self, args: tuple) -> set[int]:
         """The positions of arguments with references, which are passed to the rules."""
-        places = {i for i, x in enumerate(args) if has_refs(x)}
+        places = {i for i, x in enumerate(args) if discharge.has_refs(x)}
         if places and type(core.current_trace.get()) is DynamicJaxprTrace:
             raise NotImplementedError(
                 f"{source_info.function_name(self.fun)} has a custom derivative rule and takes an "
@@ -352,7 +349,7 @@ class CustomFunction:
         """A call with tracers among the arguments at these `nondiff_argnums`."""
         raise NotImplementedError
 
-    @functools.partial(tracebacks.api_boundary, quick=repeated)
+    @functools.partial(tracebacks.api_boundary, quick=prepared.repeated)
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = all_positional(self.fun, args, kwargs, type(self).__name__)
         places = sorted(range(len(args))[i] for i in self.nondiff_argnums)
@@ -491,7 +488,7 @@ class custom_jvp(CustomFunction):
         return of_tracers(tracers, *diff_args)
 
 
-PARTS[custom_jvp] = _part_of_key
+prepared.PARTS[custom_jvp] = _part_of_key
 
 
 def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and_tangents: Any
@@ -710,7 +707,7 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
     # a Python number stays a Python number
     python_values, residuals = partition_list(leaves, are_arrays)
     for x in python_values:
-        if not has_refs(x):  # which both passes share
+        if not discharge.has_refs(x):  # which both passes share
             check_arg(x)
     ct_avals = [core.get_aval(x).to_tangent_aval() for x in primals]
     count = len(residuals)

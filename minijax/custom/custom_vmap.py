@@ -14,11 +14,10 @@ import numpy as np
 from minijax.util import source_info, tracebacks
 from minijax import core, tree_util
 from minijax.core import (Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Zero,
-                          cannot)
-from minijax.control_flow import loops
+                          cannot, tracing)
+from minijax.control_flow import loops, traced_functions
 from minijax.transforms.arguments import looks_like
 from minijax.transforms.compiled import ProgramPrimitive, running
-from minijax.control_flow.traced_functions import Operands, TracedFunction
 from minijax.custom.custom_jvp_vjp import all_positional, rule_of_wrapped
 from minijax.control_flow.program_rules import (batch_axes_first, elementwise_or, has_tangent,
                                                 refusing, split_list, with_zeros)
@@ -27,7 +26,6 @@ from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
 from minijax.core.vmap import Dim, vmap_flat
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
-from minijax.core.tracing import check_arg, stage
 
 # (axis size, which arguments are batched, *flat arguments) -> (flat results, which are batched)
 Rule = Callable[..., tuple[list, list[bool]]]
@@ -86,7 +84,7 @@ def _batch(axis: Axis, args: list, dims: list, *, call: ClosedJaxpr, rule: Rule)
 
 
 def _examples() -> list[Example]:
-    call = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
+    call = tracing.stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
     return [Example((np.array([0.5, -1.0, 2.0], np.float32),), {
         "call": call, "rule": lambda size, batched, x: ([sin_p.bind(x)], batched)})]
 
@@ -140,8 +138,8 @@ class custom_vmap:
         if self.vmap_rule is None:
             raise AttributeError("No batching rule defined for custom_vmap function "
                                  f"{source_info.function_name(self.fun)} using def_vmap.")
-        operands = Operands(all_positional(self.fun, args, kwargs, "custom_vmap"))
-        traced = TracedFunction.of(self.fun, operands.types, "custom_vmap fun")
+        operands = traced_functions.Operands(all_positional(self.fun, args, kwargs, "custom_vmap"))
+        traced = traced_functions.TracedFunction.of(self.fun, operands.types, "custom_vmap fun")
         rule = functools.partial(_flat_rule, self.vmap_rule, len(traced.consts), operands.tree,
                                  traced.out_tree)
         return traced.tree_of(custom_vmap_call_p.bind(*traced.consts, *operands.values,
@@ -163,7 +161,7 @@ def _flat_rule(vmap_rule: Callable, num_consts: int, tree: tree_util.PyTreeDef,
         raise ValueError(f"structure of output {name} does not match that of original "
                          f"custom-vmapped function.\nOriginal output: {out_tree}\n"
                          f"Rule output: {rule_tree}")
-    return list(map(check_arg, outs)), out_batched
+    return list(map(tracing.check_arg, outs)), out_batched
 
 
 def sequential_vmap(f: Callable) -> custom_vmap:

@@ -167,10 +167,8 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
     """
     if token is not None and ordered:
         raise ValueError("`ordered` and `token` are mutually exclusive arguments.")
-    if filter_frames:
-        stack = list(source_info.frames_outside())
-    else:
-        stack = [info.frame for info in inspect.stack()[1:]]
+    stack = (list(source_info.frames_outside()) if filter_frames else
+             [info.frame for info in inspect.stack()[1:]])
     frames = [DebuggerFrame.of(frame) for frame in itertools.islice(stack, num_frames)]
     leaves, tree = tree_util.tree_flatten([frame.locals for frame in frames])
     is_traced = [isinstance(x, core.Tracer) for x in leaves]

@@ -163,10 +163,6 @@ def _call_with_values(callback: Callable, args: tuple, kwargs: dict, ordered: bo
                           effect=ordered_debug_effect if ordered else debug_effect)
 
 
-F_STRING_ADVICE = ('You may be passing an f-string (i.e, `f"{x}"`) into `jax.debug.print` and '
-                     'instead should pass in a regular string.')
-
-
 class _CheckingFormatter(string.Formatter):
     """Refuses arguments that the format does not use."""
 
@@ -176,7 +172,8 @@ class _CheckingFormatter(string.Formatter):
         core.refuse(
             (bool(unused), f"Unused positional arguments to `jax.debug.print`: {unused}"),
             (bool(unused_names), "Unused keyword arguments to `jax.debug.print`: "
-             f"{unused_names}. {F_STRING_ADVICE}"), error=ValueError)
+             f'{unused_names}. You may be passing an f-string (i.e, `f"{{x}}"`) into '
+             "`jax.debug.print` and instead should pass in a regular string."), error=ValueError)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""  # while tracing there are no digits

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import core, tree_util
 from minijax.core import (Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Undefined,
-                          Zero, cannot)
+                          Zero, cannot, tracing)
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction, share_consts
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
@@ -23,7 +23,6 @@ from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import algebra
-from minijax.core.tracing import stage
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
@@ -96,8 +95,8 @@ def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, num_res: int,
 
 def _examples() -> list[Example]:
     aval = ShapedArray((3,), np.float32)
-    solve = stage(lambda a, b: [algebra.div(b, a)], [aval, aval])
-    equation = stage(lambda a, x: [algebra.mul(a, x)], [aval, aval])
+    solve = tracing.stage(lambda a, b: [algebra.div(b, a)], [aval, aval])
+    equation = tracing.stage(lambda a, x: [algebra.mul(a, x)], [aval, aval])
     a, b = np.array([0.5, -1.0, 2.0], np.float32), np.array([3.0, 0.25, -1.0], np.float32)
     return [Example((a, b), {"num_res": 1, **Directions(
         solve, solve, equation, equation)._asdict()})]

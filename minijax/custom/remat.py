@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.core import Primitive, current_source
+from minijax.core import Primitive, current_source, tracing
 from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
                                                 rearranged, split_half)
 from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
 from minijax.core.dce import used_inputs, without_dead_equations
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
-from minijax.core.tracing import stage
 from minijax.util import context
 
 Policy = Callable[..., Any]
@@ -45,8 +44,8 @@ def inline_calls(closed: ClosedJaxpr, call: Primitive = jit_p) -> ClosedJaxpr:
         if eqn.primitive is call:
             return eval_jaxpr_with(evaluate, eqn.params["jaxpr"], values)
         return eqn.primitive.bind_list(*values, **eqn.params)
-    return stage(lambda *args: eval_jaxpr_with(evaluate, closed, args), closed.in_avals,
-                 closed.jaxpr.debug_info)
+    return tracing.stage(lambda *args: eval_jaxpr_with(evaluate, closed, args), closed.in_avals,
+                         closed.jaxpr.debug_info)
 
 
 # ── Equations with programs inside ───────────────────────────────────────────────────────────

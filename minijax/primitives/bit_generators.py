@@ -14,9 +14,8 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, cannot, refuse
-from minijax.primitives import ad_util, algebra, comparison, convert, families, threefry
+from minijax.primitives import ad_util, algebra, comparison, convert, examples, families, threefry
 from minijax.primitives.axes import Shape, canonical_shape, check_sizes, replaced
-from minijax.primitives.examples import Examples, table
 from minijax.primitives.joining import concatenate, stack, unstack
 from minijax.primitives.keys import as_words, paired
 from minijax.primitives.shape import expand_dims, iota, reshape
@@ -120,7 +119,7 @@ def _batch(axis: Axis, args: list, dims: list, shape: Shape, **params: Any) -> O
     return [concatenate([expand_dims(new, (0,)), part(keys, 1, axis.size)], 0), bits], [0, 0]
 
 
-def _examples() -> Examples:
+def _examples() -> examples.Examples:
     keys = [np.array(words, np.uint32) for words in [(1, 2, 3, 4), (5, *[2**32 - 1] * 3)]]
     rows = [(key, shape, np.dtype(dtype), algorithm, None)
             for algorithm in RandomAlgorithm for key, shape, dtype in [
@@ -128,7 +127,7 @@ def _examples() -> Examples:
                 (keys[1], (2, 5), np.uint16), (keys[0], (0, 3), np.uint32),
                 (keys[0].view(np.uint64), (3, 3), np.uint64),
                 (keys[1].view(np.uint64), (3, 3), np.uint32)]]
-    return table("shape dtype algorithm out_sharding", *rows)
+    return examples.table("shape dtype algorithm out_sharding", *rows)
 
 
 rng_bit_generator_p = Primitive(

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, Undefined, cannot
-from minijax.primitives import axes, comparison
+from minijax.primitives import axes, comparison, slots
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, in_blocks, merged, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
@@ -25,7 +25,6 @@ from minijax.primitives.named_axes import (LINEAR, checks_vma, collective, find_
                                            psum_invariant_p, pvary, sum_of_copies, varies_no_more)
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
-from minijax.primitives.slots import NUMBER, check_dtypes
 
 
 # ── The index along the axis ─────────────────────────────────────────────────────────────────
@@ -632,7 +631,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
 
     def part(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
-        check_dtypes("reduce_scatter", [leaf.aval], [NUMBER])
+        slots.check_dtypes("reduce_scatter", [leaf.aval], [slots.NUMBER])
         total = (psum(leaf, axis_name) if groups is None else
                  _sum_over(leaf, names_of(axis_name), groups))
         axis = axes.canonical_axis(scatter_dimension, total.ndim)

@@ -15,17 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Primitive, ShapedArray
-from minijax.primitives import algebra, analytic, contract, threefry
+from minijax.core import Array, Primitive, ShapedArray, tracing
+from minijax.primitives import algebra, analytic, contract, gather_scatter, threefry
 from minijax.primitives.axes import replaced, without
 from minijax.primitives.comparison import select
 from minijax.primitives.convert import bitcast_convert_type_p, converted
 from minijax.primitives.ad_util import constant, filled, reshaped
-from minijax.primitives.gather_scatter import Join, scatter_loop
 from minijax.primitives.shape import iota_p, rev
 from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import nest, real_dtype
-from minijax.core.tracing import stage
 
 
 @dataclass(frozen=True)
@@ -367,11 +365,11 @@ Formula = Callable[[Pair, Pair], Pair]
 COLUMNS = 1024  # partial results of a reduction side by side: they stay in the first-level cache
 
 
-def combined_by(formula: Formula) -> Join:
+def combined_by(formula: Formula) -> gather_scatter.Join:
     """The code of a loop that combines the parts of two numbers."""
     def join(b: Any, z: Sequence[Any], w: Sequence[Any]) -> list[Any]:
-        program = stage(lambda *x: list(formula(Pair(*x[:2]), Pair(*x[2:])).parts),
-                        [ShapedArray((), z[0].dtype)] * 4)
+        program = tracing.stage(lambda *x: list(formula(Pair(*x[:2]), Pair(*x[2:])).parts),
+                                [ShapedArray((), z[0].dtype)] * 4)
         return [x(()) for x in b.jaxpr(program, [*map(b.fixed, (*z, *w))])]
     return join
 
@@ -393,7 +391,7 @@ def reductions_by(formula: Formula, identity: float) -> tuple[Callable, Callable
     two: dict[str, Any] = {"abstract_eval": lambda x, y, *_, **__: [x, y], "multiple_results": True,
                            "can_fuse_operands": True, "in_place": lambda k, /, **_: (k,)}
     in_order, scatter = Primitive("in_order", loop=loop, **two), Primitive(
-        "scatter", loop=scatter_loop(join), **two)
+        "scatter", loop=gather_scatter.scatter_loop(join), **two)
 
     def steps(z: Pair, axis: int) -> Pair:
         in_front = {"padding_config": replaced([(0, 0, 0)] * z.re.ndim, axis, (1, 0, 0))}

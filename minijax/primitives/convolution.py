@@ -14,9 +14,8 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import ad_util, convert, examples, families, slicing, slots
+from minijax.primitives import ad_util, contract, convert, examples, families, slicing, slots
 from minijax.primitives.axes import Axes, Index, Shape, as_dims, inverse, without
-from minijax.primitives.contract import dot_general
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p, transpose
 from minijax.primitives.windowed_reductions import (Padding, dilate_dim, pad_array, padtype_to_pads,
@@ -139,7 +138,7 @@ def sizes_of(lhs: Shape, rhs: Shape, *, dimension_numbers: ConvDimensionNumbers,
 
 def _conv_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDimensionNumbers,
                preferred_element_type: Any, feature_group_count: int, batch_group_count: int,
-               **params: Any) -> list[ShapedArray]:
+               precision: Any, **params: Any) -> list[ShapedArray]:
     name = "conv_general_dilated"
     check_same_dtypes(name, lhs, rhs)
     batch, features = (lhs.shape[d] for d in dimension_numbers.lhs_spec[:2])
@@ -164,8 +163,6 @@ def _conv_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDim
          f"batch_group_count={batch_group_count} and feature_group_count={feature_group_count}"),
         error=ValueError)
     for parameter, value in params.items():
-        if parameter == "precision":
-            continue
         refuse((len(value) != len(window), f"{name} window and {parameter} must have the same "
                 f"number of dimensions, but got {len(window)} and {len(value)}"),
                (parameter != "padding" and min(value, default=1) < 1,
@@ -624,8 +621,8 @@ def conv_general_dilated_local(lhs: Any, rhs: Any, window_strides: Sequence[int]
                                 rhs_dilation, dimension_numbers)
     weights = transpose(rhs, numbers.rhs_spec)
     places = range(1, patches.ndim - 1)
-    out = dot_general(patches, weights, (((patches.ndim - 1,), (1,)),
-                                         (places, range(2, weights.ndim))), precision)
+    out = contract.dot_general(patches, weights, (((patches.ndim - 1,), (1,)),
+                                                  (places, range(2, weights.ndim))), precision)
     rank = len(places)  # (places, batch, outputs)
     return transpose(transpose(out, (rank, rank + 1, *range(rank))), inverse(numbers.out_spec))
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Avals, Axis, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import algebra, comparison, joining
+from minijax.primitives import algebra, comparison, gather_scatter, joining
 from minijax.primitives.axes import Dim, Shape, as_int64, canonical_shape, replaced, with_item
 from minijax.primitives.ad_util import (batch_to, broadcast_at, each_part, linear, repeated,
                                         transposed, zeros)
 from minijax.primitives.examples import grid, table
-from minijax.primitives.gather_scatter import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
 from minijax.primitives.slots import all_weak, check_same_dtypes, layout, nest
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
@@ -143,7 +142,7 @@ def _batch_dynamic_slice(axis: Axis, args: list, dims: list, slice_sizes: Shape)
         starts = list(with_item(starts, x_dim, _first_place(starts)))
         sizes = with_item(slice_sizes, x_dim, axis.size)
         return [dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)], [x_dim]
-    return gather_p.rule("batch")(
+    return gather_scatter.gather_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis)], [x_dim, 0], slice_sizes=slice_sizes,
         fill_value=None, **one_window(GatherDimensionNumbers, len(starts)))
 
@@ -247,7 +246,7 @@ def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
     x, update = (batch_to(a, d, 0, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):
         return [dynamic_update_slice_p.bind(x, update, _first_place(starts), *starts)], [0]
-    return scatter_p.rule("batch")(
+    return gather_scatter.scatter_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis), update], [0, 0, 0],
         **one_window(ScatterDimensionNumbers, len(starts)))
 

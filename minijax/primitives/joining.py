@@ -230,9 +230,8 @@ split_p = _splitting(
     "split",
     impl=lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis)[:len(sizes)],
     shapes=_split_shapes,
-    program=lambda x, sizes, axis: [
-        part(x, int(end - n), int(end), axis)
-        for n, end in zip(sizes, itertools.accumulate(sizes), strict=True)],
+    program=lambda x, sizes, axis: [part(x, int(start), int(end), axis) for start, end in
+                                    itertools.pairwise(itertools.accumulate(sizes, initial=0))],
     join=concatenate,
     examples=table("sizes axis", (grid(5), (2, 0, 3), 0), (grid(2, 3), (1, 2), 1),
                    (grid(2, 3, dtype=np.int32), (2,), 0)))

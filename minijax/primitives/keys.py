@@ -21,7 +21,6 @@ from minijax.primitives.threefry import threefry2x32
 from minijax.primitives.shape import broadcast, expand_dims, iota, iota_p, reshape
 from minijax.primitives.joining import concatenate, split
 
-TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32 - 1  # of one key in the original layout, whose counters have 32 bits
 
 # JAX: also holds the functions of its generators, of which here is one.
@@ -30,7 +29,7 @@ THREEFRY = dtypes.key_dtype("threefry2x32")
 
 # ── The family: a primitive whose meaning and lowering are one program ───────────────────────
 
-def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule,
+def key_operation(name: str, *, program: Callable[..., Array], type_of: Callable[..., ShapedArray],
                   batch: Any = batch_elementwise, **rules: Any) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from minijax import core, errors
 from minijax.core import Array, Axis, NamedAxisEffect, Outs, Params, Primitive, ShapedArray
-from minijax.primitives import algebra
+from minijax.primitives import algebra, axes
 from minijax.primitives.ad_util import linear, reduce_sum_p, transposed
-from minijax.primitives.axes import without
 
 
 # ── The axes ─────────────────────────────────────────────────────────────────────────────────
@@ -119,7 +118,7 @@ def as_axes(*, axis_name: tuple, **params: Any) -> Params:
 # ── What does not vary, taken as varying; the sum of what varies ─────────────────────────────
 
 def _pvary_batch(axis: Axis, args: list, dims: list, *, axis_name: tuple) -> Outs:
-    rest = without(axis_name, [i for i, name in enumerate(axis_name) if name == axis.name])
+    rest = axes.without(axis_name, [i for i, name in enumerate(axis_name) if name == axis.name])
     return [pvary_p.bind(*args, axis_name=rest)] if rest else args, dims
 
 
@@ -134,7 +133,7 @@ pvary_p = collective(
 
 def _sum_batch(axis: Axis, args: list, dims: list, *, axis_name: tuple) -> Outs:
     [x], [dim] = args, dims
-    rest = without(axis_name, [i for i, name in enumerate(axis_name) if name == axis.name])
+    rest = axes.without(axis_name, [i for i, name in enumerate(axis_name) if name == axis.name])
     if len(rest) < len(axis_name):
         x = sum_of_copies(x, axis.size) if dim is None else reduce_sum_p.bind(x, axes=(dim,))
         dim = None

@@ -16,9 +16,6 @@ class NoDCEEffect(Effect):
     """A value counts as used: dead code elimination keeps the equation and those it needs."""
 
 
-no_dce_effect = NoDCEEffect()
-
-
 def _jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> Outs:
     for x in (*primals, *(t for t in tangents if not isinstance(t, Zero))):
         dce_sink_p.bind(x, **params)
@@ -26,7 +23,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> Ou
 
 
 dce_sink_p = without_results(
-    "dce_sink", no_dce_effect,
+    "dce_sink", NoDCEEffect(),
     impl=lambda *_, **__: [],
     jvp=_jvp,
     batch=lambda axis, args, dims, **params: (dce_sink_p.bind(*args, **params), []),

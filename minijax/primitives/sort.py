@@ -26,13 +26,11 @@ from minijax.primitives.slots import (LEFT_TO_NUMPY, NOT_DIFFERENTIABLE, ORDERED
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
                num_keys: int) -> list[ShapedArray]:
-    if any(aval.shape != avals[0].shape for aval in avals):
-        raise TypeError("Arguments to sort must have equal shapes, got: "
-                        f"{' '.join(str(aval.shape) for aval in avals)}")
-    for aval in avals[:num_keys]:
-        if has_key_dtype(aval):
-            raise TypeError(f"sort does not accept dtype {dtype_name(aval.dtype)}: keys have no "
-                            "order. Sort the words of one, jax.random.key_data(keys)[:, 0].")
+    refuse((any(aval.shape != avals[0].shape for aval in avals), "Arguments to sort must have "
+            f"equal shapes, got: {' '.join(str(aval.shape) for aval in avals)}"),
+           *((has_key_dtype(aval), f"sort does not accept dtype {dtype_name(aval.dtype)}: keys "
+              "have no order. Sort the words of one, jax.random.key_data(keys)[:, 0].")
+             for aval in avals[:num_keys]))
     return list(avals)
 
 

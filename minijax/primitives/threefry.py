@@ -11,10 +11,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Primitive, ShapedArray, cannot, refuse
-from minijax.primitives import ad_util, families, slots
+from minijax.primitives import ad_util, families, infix, slots
 from minijax.primitives.algebra import add, mul
 from minijax.primitives.examples import Examples, table
-from minijax.primitives.infix import Number
 from minijax.primitives.shape import broadcast_in_dim, broadcast_shapes
 
 # The paper's constants for two words of 32 bits: the rotations of rounds 1-4 and of rounds 5-8,
@@ -63,7 +62,7 @@ def block_cipher(name: str, formula: Callable[..., list], count: int, outputs: i
         return [words[0]] * outputs
 
     def encrypted(s: Any, *words: Any) -> list[Any]:
-        return [word.value for word in formula(*(Number(s, word) for word in words))]
+        return [word.value for word in formula(*(infix.Number(s, word) for word in words))]
 
     return Primitive(
         name,

@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core, errors, tree_util
-from minijax.core import dce, jaxpr
+from minijax.core import dce, jaxpr, tracing
 from minijax.util import source_info, tracebacks
-from minijax.core.tracing import FlatFunction
 
 
 class Sentinel:
@@ -133,14 +132,14 @@ def check_compiler_options(options: Mapping[str, Any] | None) -> None:
 
 def flattened(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False,
               kwargs: dict[str, Any] | None = None, static: Collection[int] = ()
-              ) -> tuple[FlatFunction, list[Any]]:
+              ) -> tuple[tracing.FlatFunction, list[Any]]:
     """A function of trees as a function of leaves, and the leaves; static arguments filled in."""
     check_callable(fun)
     info = source_info.describe(fun, args, kwargs or {}, traced_for, static)
     if static:
         fun, args = without_static(fun, args, {i % len(args) for i in static})
     leaves, in_tree = tree_util.tree_flatten((args, kwargs or {}))
-    return FlatFunction(fun, in_tree, info, has_aux), leaves
+    return tracing.FlatFunction(fun, in_tree, info, has_aux), leaves
 
 
 # ── Which they are ───────────────────────────────────────────────────────────────────────────

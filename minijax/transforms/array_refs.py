@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors
-from minijax.core import Array, ShapedArray
+from minijax.core import Array, ShapedArray, tracing
 from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTracer
 from minijax.primitives.convert import converted
-from minijax.core.tracing import DynamicJaxprTrace
 from minijax.transforms.arguments import NotCarriedError
 
 
@@ -61,7 +60,7 @@ class Ref:
         for trace in core.current_trace.get().ancestry():
             if trace.level is self._home.level:
                 break
-            if type(trace) is DynamicJaxprTrace:
+            if type(trace) is tracing.DynamicJaxprTrace:
                 raise ValueError(self.passed_as) if self.passed_as else NotCarriedError(self)
         if self._value is None:
             raise errors.with_cure(RuntimeError(
@@ -220,7 +219,7 @@ def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:
 
 def is_staging(trace: core.Trace) -> bool:
     """Whether a program is traced under it: values that are written there are not weak."""
-    return any(type(outer) is DynamicJaxprTrace for outer in trace.ancestry())
+    return any(type(outer) is tracing.DynamicJaxprTrace for outer in trace.ancestry())
 
 
 def _is_whole(idx: Any) -> bool:

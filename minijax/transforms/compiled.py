@@ -16,12 +16,11 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.util import lazily
-from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray, tracing
 from minijax.placement.devices import CPU, Device, device_of
 from minijax.control_flow.program_rules import running_one_of
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr, partition_list, subjaxprs, types_in
-from minijax.core.tracing import stage
 from minijax.transforms.arguments import UNSPECIFIED
 
 logger = logging.getLogger("minijax")
@@ -79,11 +78,6 @@ def lowered(closed: ClosedJaxpr, name: str) -> Any:
         return Lowered(closed, name)
 
 
-# Errors of lowering for users: no rule, no library, no memory, no such axis, no end.
-MEANT_FOR_USERS = (NotImplementedError, ImportError, MemoryError, OSError, NameError,
-                   errors.JaxRuntimeError, RecursionError)
-
-
 @contextlib.contextmanager
 def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
     """Report an internal error as an error of the compiler, with a workaround.
@@ -93,8 +87,9 @@ def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
     """
     try:
         yield
-    except MEANT_FOR_USERS:
-        raise
+    except (NotImplementedError, ImportError, MemoryError, OSError, NameError,
+            errors.JaxRuntimeError, RecursionError):
+        raise  # for users: no rule, no library, no memory, no such axis, no end
     except Exception as error:
         if errors.has_cure(error):
             raise
@@ -175,7 +170,7 @@ class ProgramPrimitive(Primitive):
         # A program of this one equation, kept as long as the first program inside it.
         closed = next(subjaxprs(params)).derived(
             ("program", self.name, *avals, *params.items()),
-            lambda: stage(lambda *args: self.bind_list(*args, **params), avals))
+            lambda: tracing.stage(lambda *args: self.bind_list(*args, **params), avals))
         if is_interpreted(closed, device_of(args)):
             return super().evaluate(args, params)
         return run_program(closed, self.name, args)
@@ -216,7 +211,7 @@ def running(field: str, layout: str = "inlined") -> dict[str, Any]:
 def _examples() -> list[core.Example]:
     from minijax.primitives.analytic import sin_p
     aval = ShapedArray((3,), np.float32)
-    closed = stage(lambda x, y: [sin_p.bind(x) * y, x], [aval, aval])
+    closed = tracing.stage(lambda x, y: [sin_p.bind(x) * y, x], [aval, aval])
     x = np.array([0.5, -1.0, 2.0], np.float32)
     return [core.Example((x, x + 1), {"jaxpr": closed, "name": "f"})]
 

@@ -13,13 +13,12 @@ from typing import Any
 
 
 from minijax import core, dtypes, tree_util
-from minijax.util import tracebacks
+from minijax.util import source_info, tracebacks
 from minijax.core import Array, ShapedArray, Zero, transpose
 from minijax.transforms.arguments import check_function, flattened
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import LinearProgram, linearize_flat
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import FlatFunction, check_arg
 
 
@@ -132,7 +131,7 @@ class Derivative:
 
 
 def at_point(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False
-             ) -> tuple[FlatFunction, list[Array], DebugInfo | None]:
+             ) -> tuple[FlatFunction, list[Array], source_info.DebugInfo | None]:
     """The arguments of `linearize_flat`."""
     check_function(fun)
     flat, leaves = flattened(fun, args, traced_for, has_aux)

@@ -9,10 +9,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from minijax.core import Axis, Example, Outs, Primitive, ShapedArray, Undefined, cannot
+from minijax.core import Axis, Example, Outs, Primitive, ShapedArray, Undefined, cannot, tracing
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.core.jvp import jvp_flat
-from minijax.core.tracing import stage
 from minijax.core.vmap import vmap_flat
 from minijax.primitives import families
 from minijax.primitives.ad_util import zeros as zeros_of
@@ -39,7 +38,7 @@ def derived(name: str, program: Callable[..., Any], examples: Callable[[], list[
         return lambda *args: [program(*args, **params)]
 
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
-        return list(stage(listed(**params), avals).out_avals)
+        return list(tracing.stage(listed(**params), avals).out_avals)
 
     def jvp(primals: list, tangents: list, **params: Any) -> Outs:
         return jvp_flat(listed(**params), primals, tangents)

@@ -11,9 +11,8 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax.control_flow.program_rules import separate_known_eqns
-from minijax.core import transpose
+from minijax.core import tracing, transpose
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.tracing import check_arg
 from minijax.transforms.arguments import flattened
 from minijax.transforms.derivatives import no_reduce_axes, unflattened_args
 from minijax.util import tracebacks
@@ -50,7 +49,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashabl
         if tree != flat.out_tree:
             raise TypeError("cotangent tree does not match function output, "
                             f"expected {flat.out_tree} but got {tree}")
-        values = [check_arg(ct) for ct in cts]
+        values = [tracing.check_arg(ct) for ct in cts]
         if any((x.shape, x.dtype) != (ct.shape, ct.dtype)
                for x, ct in zip(closed.out_avals, values, strict=True)):
             raise TypeError("cotangent type does not match function output, "

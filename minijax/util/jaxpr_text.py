@@ -75,10 +75,8 @@ def line_break(flat: str = " ") -> Text:
 
 
 def join(separator: Doc, parts: Iterable[Doc]) -> Row:
-    joined: list[Doc] = []
-    for part in parts:
-        joined += [separator, part] if joined else [part]
-    return Row(tuple(joined))
+    separated = [doc for part in parts for doc in (separator, part)]
+    return Row(tuple(separated[1:]))
 
 
 def bracketed(opening: str, parts: Sequence[Doc], closing: str) -> Row:

@@ -95,17 +95,15 @@ def attach(namespace: dict[str, Any], export: Callable[[str, Any], Any] = lambda
     return list(origins)
 
 
-def later(module: str, function: str = "", unless: tuple = (), **known: Any) -> Callable:
+def later(module: str, function: str = "", **known: Any) -> Callable:
     """A function that loads a module, and then calls one of its functions.
 
-    It does neither for the arguments `unless`; it passes those that are `known`, too.
+    It passes the arguments that are `known`, too.
 
     >>> later("math", "sqrt")(9)
     3.0
     """
     def call(*args: Any, **kwargs: Any) -> Any:
-        if unless and args == unless:
-            return None
         with importing:
             loaded = importlib.import_module(module)
         return getattr(loaded, function)(*args, **known, **kwargs) if function else None

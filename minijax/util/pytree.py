@@ -379,9 +379,6 @@ class PyTreeDef:
         return PyTreeDef, (self.nodes, self.num_leaves)
 
 
-LEAF = PyTreeDef((None,), 1)
-
-
 def _same_data(one: Any, other: Any) -> bool:
     try:
         return one is other or bool(one == other)
