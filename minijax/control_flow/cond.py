@@ -12,20 +12,18 @@ import numpy as np
 
 from minijax import config, core, dtypes, tree_util
 from minijax.util import lazily, source_info
-from minijax.core import Array, Axis, Example, NamedAxisEffect, Outs, ShapedArray
+from minijax.core import Array, Axis, Example, NamedAxisEffect, Outs, ShapedArray, dce, vmap
 from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import carry, carrying_refs, closed_over, discharged, has_refs
 from minijax.custom import custom_jvp_vjp
-from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
+from minijax.control_flow.program_rules import (Flags, elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
 from minijax.control_flow.traced_functions import (
     Operands, TraceRequest, TracedFunction, capitalized, listed, pcast_advice, share_consts,
     type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
                                 partition_list, subjaxprs)
-from minijax.core.dce import without_dead_equations
 from minijax.primitives import ad_util, analytic, comparison, reduce, sort
 from minijax.primitives.checks import check_effect
 from minijax.placement import devices
@@ -75,8 +73,7 @@ def _constant_elsewhere(x: Any, taken: Any) -> Any:
     return select_along_batch(taken, [stop_gradient_p.bind(x), x])
 
 
-def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches
-           ) -> PartialEvalResult | None:
+def _split(unknown: Flags, args: Sequence[Any], *, branches: Branches) -> PartialEvalResult | None:
     if unknown[0]:
         return None
     index, inner = args[0], list(unknown[1:])
@@ -156,14 +153,14 @@ def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequen
         if axis.size and NamedAxisEffect(axis.name) not in program.effects:
             _run_checks(active, axis, program, args, batched)
         program = without_checks(program)
-    quiet, _ = batch_jaxpr(program, axis.size, axis.name, batched, keep)
+    quiet, _ = vmap.batch_jaxpr(program, axis.size, axis.name, batched, keep)
     return eval_jaxpr(quiet.jaxpr, quiet.consts, *args)
 
 
 def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                 batched: Sequence[bool]) -> None:
-    only = without_dead_equations(rearranged(_part(program, checks=True), outputs=()))
-    checks, _ = batch_jaxpr(only, axis.size, axis.name, batched)
+    only = dce.without_dead_equations(rearranged(_part(program, checks=True), outputs=()))
+    checks, _ = vmap.batch_jaxpr(only, axis.size, axis.name, batched)
     first = sort.argmax_p.bind(active, axes=(0,), index_dtype=INT)
     operands = [_replace_inactive(active, first, x) if b else x
                 for x, b in zip(args, batched, strict=True)]

@@ -316,8 +316,7 @@ def _transpose_body(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
                for a, ct in zip(body.out_avals, ct_avals, strict=True)]
         accumulators = [next(old_sums) if kind == CONST else None for kind in kinds]
         new = partition_list(backward_pass(
-            body.jaxpr, body.consts, [Undefined(a) if each else next(values) for a, each in
-                                      zip(body.in_avals, linear, strict=True)],
+            body.jaxpr, body.consts, merge_lists(([*values], [*map(Undefined, avals)]), linear),
             cts, merge_lists(([None] * len(fixed), accumulators), linear)), linear)[True]
         # an accumulator that nothing was added to is no cotangent
         return instantiate_nonzero([Zero(a) if x is old else x

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.util import caches
-from minijax.util.source_info import DebugInfo, describe, parameters_of, position_name
+from minijax.util import caches, source_info
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.control_flow.traced_functions import (
     Operands, TraceRequest, TracedFunction, capitalized, is_internal, listed, pcast_advice,
@@ -36,7 +35,7 @@ from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import batch_to, reshaped
 from minijax.primitives.joining import concatenate, stack
 from minijax.primitives.slicing import index_leading, slice_in_dim
-from minijax.core.tracing import FlatFunction, check_arg, is_tracer
+from minijax.core.tracing import FlatFunction, is_tracer
 
 
 # ── The state of a loop ──────────────────────────────────────────────────────────────────────
@@ -92,7 +91,7 @@ class Carry(Operands):
         """Refuse a body that changes the tree or a type of the carry."""
         out_avals, out_tree = tree_util.tree_flatten(out_types)
         what = f"{self.kind} body function carry input and carry output must have"
-        name = position_name(parameters_of(f), 0).partition("[")[0]
+        name = source_info.position_name(source_info.parameters_of(f), 0).partition("[")[0]
 
         def part(path: tuple) -> str:
             return f"the input carry {'component ' if path else ''}{name}{tree_util.keystr(path)}"
@@ -149,13 +148,12 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
             unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     if not isinstance(unroll, int) or unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
-    x_leaves, x_tree = tree_util.tree_flatten(xs)
-    rows = [check_arg(x) for x in x_leaves]
-    steps = _loop_length(rows, length)
+    rows = Operands(xs)
+    steps = _loop_length(rows.values, length)
     if config.disable_jit.value:
-        return _scan_in_python(f, init, rows, x_tree, steps, reverse)
+        return _scan_in_python(f, init, rows, steps, reverse)
     try:
-        return _scan(f, init, rows, x_tree, steps, reverse, unroll)
+        return _scan(f, init, rows, steps, reverse, unroll)
     except NotCarriedError as error:
         refs = carry(error, [])
 
@@ -163,22 +161,22 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         def body(state: tuple, x: Any) -> tuple[tuple, Any]:
             (carry, y), values = discharged(f, refs)(state[1], state[0], x)
             return (carry, values), y
-        (last, values), ys = _scan(body, (init, values), rows, x_tree, steps, reverse, unroll)
+        (last, values), ys = _scan(body, (init, values), rows, steps, reverse, unroll)
         return (last, ys), values
     return carrying_refs(with_refs, refs)
 
 
-def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: bool,
-          unroll: int | bool) -> Any:
-    row_types = x_tree.unflatten_types([without_axis(x.aval, 0) for x in rows])
+def _scan(f: Callable, init: Any, rows: Operands, steps: int, reverse: bool, unroll: int | bool
+          ) -> Any:
+    row_types = rows.tree.unflatten_types([without_axis(x.aval, 0) for x in rows.values])
     carry = Carry(init, "scan", "scan")
     body = carry.staged(f, row_types, carry_of=_carry_of)
     carry.check(f, _carry_of(body.out_types))
     if isinstance(unroll, bool):
         unroll = max(steps, 1) if unroll else 1
     loop = Scan(body.program, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
-    outs = called(lambda: _run_loop(loop, body, carry, carry.invariants(body), rows),
-                  lambda: _scan_in_python(jit(f), init, rows, x_tree, steps, reverse))
+    outs = called(lambda: _run_loop(loop, body, carry, carry.invariants(body), rows.values),
+                  lambda: _scan_in_python(jit(f), init, rows, steps, reverse))
     return body.tree_of(outs)
 
 
@@ -238,14 +236,14 @@ def _carry_of(out: Any) -> Any:
     return out[0]
 
 
-def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, steps: int,
-                    reverse: bool) -> tuple[Any, Any]:
+def _scan_in_python(f: Callable, carry: Any, rows: Operands, steps: int, reverse: bool
+                    ) -> tuple[Any, Any]:
     """For `disable_jit`: the loop a reader can step through."""
     if not steps:
         raise ValueError("zero-length scan is not supported in disable_jit() mode because the "
                          "output type is unknown.")
     carry, ys = scan_in_python(f, carry, lambda i: tree_util.tree_unflatten(
-        x_tree, [index_leading(x, i) for x in rows]), steps, reverse)
+        rows.tree, [index_leading(x, i) for x in rows.values]), steps, reverse)
     return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]), *ys)
 
 
@@ -268,9 +266,9 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     """
     if not batch_size:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
-    leaves, tree = tree_util.tree_flatten(((xs,), {}))
-    rows = [check_arg(x) for x in leaves]
-    flat, length = FlatFunction(f, tree), _loop_length(rows, None)
+    operands = Operands(((xs,), {}))
+    rows = operands.values
+    flat, length = FlatFunction(f, operands.tree), _loop_length(rows, None)
 
     def each_row(rows: Sequence[Any], count: int) -> list:
         outs, dims = core.leaving_no_tracer(vmap_flat)(flat, count, None, rows, [0] * len(rows))
@@ -416,9 +414,9 @@ class _ForiBodies(NamedTuple):
         def of_scan(loop_carry: tuple, _: None) -> tuple[tuple, None]:
             return of_while(loop_carry), None
 
-        def described(loop_carry: tuple, *_: None) -> DebugInfo:
+        def described(loop_carry: tuple, *_: None) -> source_info.DebugInfo:
             i, *upper, state = loop_carry
-            info = describe(fun(), (i, state), {}, "fori_loop")
+            info = source_info.describe(fun(), (i, state), {}, "fori_loop")
             return replace(info, names=lambda: (
                 info.arg_names[0], *[None] * len(upper), *info.arg_names[1:]))
         for body in (of_while, of_scan):

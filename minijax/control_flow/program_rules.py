@@ -10,11 +10,10 @@ from typing import Any
 
 from minijax import core
 from minijax.core import (Avals, Axis, ForPrimitive, Outs, Params, Primitive, ShapedArray,
-                          Undefined, Zero, tracing)
+                          Undefined, Zero, tracing, vmap)
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import partial_eval_jaxpr
 from minijax.core.transpose import transpose_jaxpr
-from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, jaxpr_as_fun,
                                 merge_lists, partition_list)
 
@@ -173,7 +172,7 @@ def running_one_of(field: str, leading: int = 0, recomputes: bool = False) -> di
         batched = [d is not None for d in dims[leading:]]
         outs, out_batched = apply(
             p, params, batch_axes_first(args, dims),
-            lambda closed, keep: batch_jaxpr(closed, axis.size, axis.name, batched, keep))
+            lambda closed, keep: vmap.batch_jaxpr(closed, axis.size, axis.name, batched, keep))
         return outs, [0 if b else None for b in out_batched]
 
     @ForPrimitive

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import core, tree_util
 from minijax.core import (Array, ArrayImpl, Avals, Axis, Example, ForPrimitive, Outs, Params,
-                          Primitive, ShapedArray, cannot, refuse)
+                          Primitive, ShapedArray, cannot, refuse, tracing)
 from minijax.control_flow.loops import scan, while_loop
 from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
@@ -29,7 +29,6 @@ from minijax.primitives.windowed_reductions import (
     reduce_window_shape_tuple, reduce_window_sum_p, windows_of)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers, window_sizes)
-from minijax.core.tracing import is_tracer, stage
 from minijax.transforms.arguments import flattened
 
 
@@ -141,7 +140,7 @@ def _reducer(name: str, program: Callable[..., list[Array]], types: Callable[...
 def _examples(inits: Sequence[float], join: Callable, **params: Any) -> list[Example]:
     x = np.linspace(-1., 1., 24, dtype=np.float32).reshape(2, 3, 4)
     operands = [x + k for k in range(len(inits))]
-    program = stage(join, [ShapedArray((), np.float32)] * 2 * len(inits))
+    program = tracing.stage(join, [ShapedArray((), np.float32)] * 2 * len(inits))
     return [Example((*operands, *map(np.float32, inits)), {"jaxpr": program, **params})]
 
 
@@ -180,7 +179,7 @@ class _Reduction:
         if name == "reduce_window" and tree != self.flat.out_tree:
             raise ValueError(f"{name} output must have the same tree structure as the operands "
                              f"{tree} vs. {self.flat.out_tree}")
-        if any(map(is_tracer, self.jaxpr.consts)):
+        if any(map(tracing.is_tracer, self.jaxpr.consts)):
             raise NotImplementedError(
                 "Reduction computations can't close over Tracers: make them operands, of which "
                 "there may be a tree.")
@@ -325,7 +324,7 @@ def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Ar
 def applied_repeatedly(func: Callable[[Array], Array], x: Array, times: Array) -> Array | None:
     """The function applied to each element this many times; None for once at most."""
     most: Any = reductions.reduce_max(times, range(times.ndim))
-    if not is_tracer(most) and most <= 1:
+    if not tracing.is_tracer(most) and most <= 1:
         return None
 
     def once_more(state: tuple) -> tuple:

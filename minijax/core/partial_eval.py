@@ -93,12 +93,11 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
     """
     keep = keep_unknown or [False] * len(closed.out_avals)
     forward = forwardable or [True] * len(unknown_in)
+    known_avals, unknown_avals = partition_list(closed.in_avals, unknown_in)
 
     def known_half(*known_args: Array) -> tuple[list[Array], tuple]:
         trace = SplitTrace(current_trace.get(), closed.jaxpr.debug_info)
-        rest = iter(known_args)
-        args = [trace.new_arg(aval) if u else next(rest)
-                for aval, u in zip(closed.in_avals, unknown_in, strict=True)]
+        args = merge_lists((known_args, [*map(trace.new_arg, unknown_avals)]), unknown_in)
         outs = run_with(trace, jaxpr_as_fun(closed), *args)
         unknown_out = tuple(k or trace.owns(x) for k, x in zip(keep, outs, strict=True))
         known, unknown = partition_list(outs, unknown_out)
@@ -111,6 +110,5 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
                                    tuple(places.get(id(c)) for c in needed),
                                    tuple(x.aval for x in residuals))
 
-    known_avals = partition_list(closed.in_avals, unknown_in)[False]
     known, rest = stage_with_aux(known_half, known_avals, closed.jaxpr.debug_info)
     return SplitProgram(known, *rest)

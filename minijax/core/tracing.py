@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import config, core, tree_util
 from minijax.util import source_info
-from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer
+from minijax.core import Array, ArrayImpl, Avals, Level, Primitive, ShapedArray, Trace, Tracer
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
                                 effects_of, make_eqn, partition_list)
 from minijax.util.source_info import DebugInfo
@@ -179,9 +179,8 @@ def unflattened_call(fun: Callable[..., Any], leaves: Sequence[Any]
     return core.as_method(fun), leaves, {}, lambda outs: list(map(core.as_value, outs))
 
 
-def stage_with_aux(fun: Callable[..., tuple[Sequence[Any], Any]],
-                   in_avals: Sequence[ShapedArray], debug_info: DebugInfo | None = None
-                   ) -> tuple[ClosedJaxpr, Any]:
+def stage_with_aux(fun: Callable[..., tuple[Sequence[Any], Any]], in_avals: Avals,
+                   debug_info: DebugInfo | None) -> tuple[ClosedJaxpr, Any]:
     """`stage` of a function that returns (outputs, aux); returns the program and aux."""
     all_aux: list[Any] = []
 

@@ -12,7 +12,7 @@ from minijax import core
 from minijax.core import Array, ShapedArray, Undefined, Zero
 from minijax.core.jvp import instantiate_nonzero
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var,
-                                cached_on_jaxpr, partition_list)
+                                cached_on_jaxpr, merge_lists, partition_list)
 from minijax.core.tracing import stage_with_aux
 
 
@@ -99,12 +99,11 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
     Returns:
       The program, and for each linear input whether its cotangent is among the outputs.
     """
-    fixed_avals = partition_list(closed.in_avals, linear_in)[False]
+    fixed_avals, linear_avals = partition_list(closed.in_avals, linear_in)
 
     def backwards(*values: Array) -> tuple[list[Array], tuple[bool, ...]]:
-        fixed, known_cts = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
-        args = [Undefined(a) if lin else next(fixed)
-                for a, lin in zip(closed.in_avals, linear_in, strict=True)]
+        args = merge_lists((values[:len(fixed_avals)], [*map(Undefined, linear_avals)]), linear_in)
+        known_cts = iter(values[len(fixed_avals):])
         cts = [Zero(out) if ct is None else next(known_cts)
                for out, ct in zip(closed.out_avals, ct_avals, strict=True)]
         in_cts = backward_pass(closed.jaxpr, closed.consts, args, cts)

@@ -11,12 +11,11 @@ from typing import Any
 
 from minijax.util import source_info, tracebacks
 from minijax import config, core, errors
-from minijax.transforms import arguments, array_refs, compiled
+from minijax.transforms import arguments, array_refs, compiled, discharge
 from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
 from minijax.custom.remat import Policy, dce_jaxpr, inline_calls, partial_eval_with_policy
-from minijax.transforms.discharge import carry, carrying_refs, reading
 from minijax.core.dce import used_inputs
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, JaxprEqn, cached_on_jaxpr, eval_jaxpr,
@@ -159,12 +158,12 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
         try:
             return called(function, args, kwargs)
         except arguments.NotCarriedError as error:
-            refs = carry(error, [])
+            refs = discharge.carry(error, [])
 
         def with_refs(refs: Sequence[array_refs.Ref], values: list) -> tuple[Any, list]:
-            return called(tracebacks.wraps(fun)(reading(function, refs)), args,
+            return called(tracebacks.wraps(fun)(discharge.reading(function, refs)), args,
                           {"values_of_references": values, **kwargs}), values
-        return carrying_refs(with_refs, refs)
+        return discharge.carrying_refs(with_refs, refs)
     return checkpointed
 
 

@@ -149,13 +149,10 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 checkpoint_policies = SimpleNamespace(
-    everything_saveable=everything_saveable, nothing_saveable=nothing_saveable,
     dots_saveable=DotsSaveable(), checkpoint_dots=DotsSaveable(),
     dots_with_no_batch_dims_saveable=DotsSaveable(True),
     checkpoint_dots_with_no_batch_dims=DotsSaveable(True),
-    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
-    save_only_these_names=save_only_these_names,
-    save_any_names_but_these=save_any_names_but_these,
-    save_anything_except_these_names=save_anything_except_these_names,
-    save_and_offload_only_these_names=save_and_offload_only_these_names,
-    save_from_both_policies=save_from_both_policies)
+    **{function.__name__: function for function in (
+        everything_saveable, nothing_saveable, offload_dot_with_no_batch_dims,
+        save_only_these_names, save_any_names_but_these, save_anything_except_these_names,
+        save_and_offload_only_these_names, save_from_both_policies)})

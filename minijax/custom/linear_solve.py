@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import core, tree_util
 from minijax.core import (Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Undefined,
-                          Zero, cannot, tracing)
+                          Zero, cannot, tracing, vmap)
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction, share_consts
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
@@ -20,7 +20,6 @@ from minijax.control_flow.program_rules import has_tangent, separate_known_eqns,
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import linearize_flat
 from minijax.core.transpose import transpose_jaxpr
-from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import algebra
 
@@ -87,8 +86,8 @@ def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, num_res: int,
                                     for x, d, b in zip(args, dims, batched, strict=True)], num_res)
 
     def on_batch(program: Any) -> Any:
-        return program and batch_jaxpr(program, axis.size, axis.name, batched,
-                                       [True] * len(program.out_avals))[0]
+        return program and vmap.batch_jaxpr(program, axis.size, axis.name, batched,
+                                            [True] * len(program.out_avals))[0]
     outs = Directions(*map(on_batch, Directions(**programs))).bind(p, residuals, linear)
     return outs, [0] * len(outs)
 

@@ -13,8 +13,8 @@ from minijax import config, core, dtypes
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Outs, Primitive, ShapedArray,
                           Undefined, Zero, refuse)
 from minijax.primitives import summation
-from minijax.primitives.axes import (Axes, Dim, Index, Shape, batch_dim_without, batched_axes,
-                                     check_sizes, expand_index, inverse, with_item, without)
+from minijax.primitives.axes import (Axes, Dim, Index, Shape, batched_axes, check_sizes,
+                                     expand_index, inverse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
                                       check_reducible, computed_in, extremum_identity, in_numpy,
@@ -202,7 +202,7 @@ def batch_along(name: str, removed: bool = False) -> Any:
         is_one = isinstance(axes, int)
         axes = batched_axes((axes,) if is_one else axes, dim)
         outs = p.bind_list(x, **params | {name: axes[0] if is_one else axes})
-        return outs, [batch_dim_without(axes, dim) if removed else dim] * len(outs)
+        return outs, [dim - sum(d < dim for d in axes) if removed else dim] * len(outs)
     return batch
 
 

@@ -95,11 +95,6 @@ def batched_axes(dims: Sequence[int], batch_dim: int) -> tuple[int, ...]:
     return tuple(d + (d >= batch_dim) for d in dims)
 
 
-def batch_dim_without(dims: Sequence[int], batch_dim: int) -> int:
-    """The batch axis once these axes, numbered with it, are removed."""
-    return batch_dim - sum(d < batch_dim for d in dims)
-
-
 def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 

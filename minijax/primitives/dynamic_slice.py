@@ -104,8 +104,7 @@ def wrapped(i: Array, size: int) -> Array:
 
 # ── dynamic_slice ────────────────────────────────────────────────────────────────────────────
 
-def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray,
-                        slice_sizes: Shape) -> list[ShapedArray]:
+def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> Avals:
     refuse(
         (any(map(operator.lt, x.shape, slice_sizes)),
          "slice slice_sizes must be less than or equal to operand shape, got "

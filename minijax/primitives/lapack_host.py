@@ -13,12 +13,11 @@ import numpy as np
 
 from minijax.core import Array, Outs, Primitive, as_value, cannot
 from minijax.primitives.algebra import complex, conj, imag, real
-from minijax.primitives import comparison, families, gather_scatter, lu, rounding
+from minijax.primitives import comparison, eigh_svd, families, gather_scatter, lu, rounding
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import filled
 from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, factorization,
                                        matmul, matrix_transpose, nonsingular, symmetric)
-from minijax.primitives.eigh_svd import as_row, diagonal_of, inverse_gaps, qr_p
 
 Types = list[tuple[tuple[int, ...], Any]]
 
@@ -104,12 +103,12 @@ def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: 
 def _eig_tangents(t: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
     """The tangents of values and vectors, whose length stays 1 and largest element real."""
     inside = lu.solve(vectors, matmul(t, vectors))
-    turn: Any = matmul(vectors, inverse_gaps(values, vectors.dtype) * inside)
+    turn: Any = matmul(vectors, eigh_svd.inverse_gaps(values, vectors.dtype) * inside)
     sizes: Any = rounding.abs(vectors)
     largest: Any = sizes == sizes.max(-2, keepdims=True, initial=0)
     here, there = (comparison.select(largest, x, filled(0, x)).sum(-2) for x in (vectors, turn))
     excess = complex(real((conj(vectors) * turn).sum(-2)), imag(there / here))
-    return diagonal_of(inside), turn - vectors * as_row(excess)
+    return eigh_svd.diagonal_of(inside), turn - vectors * eigh_svd.as_row(excess)
 
 
 eig_p = on_host(
@@ -227,11 +226,11 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True,
     x = as_value(x)
     check_matrix("qr", x.aval)
     if not pivoting:
-        return tuple(qr_p.bind(x, full_matrices=full_matrices))
+        return tuple(eigh_svd.qr_p.bind(x, full_matrices=full_matrices))
     # JAX: one factorisation; here the second, of columns in order, is the one with a derivative.
     [order] = column_order_p.bind(x)
     columns = gather_scatter.take_along_axis(matrix_transpose(x), order, x.ndim - 2)
-    return (*qr_p.bind(matrix_transpose(columns), full_matrices=full_matrices), order)
+    return (*eigh_svd.qr_p.bind(matrix_transpose(columns), full_matrices=full_matrices), order)
 
 
 # ── hessenberg and tridiagonal ───────────────────────────────────────────────────────────────

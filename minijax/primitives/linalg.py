@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import (Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Zero,
-                          as_value, cannot, dtype_name)
+from minijax.core import (Array, Avals, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray,
+                          Zero, as_value, cannot, dtype_name)
 from minijax.primitives import comparison, contract, examples, families
 from minijax.primitives.algebra import conj, is_complex
 from minijax.primitives.convert import convert_element_type
@@ -292,8 +292,7 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
       applied: ``(a, x, **params)`` to the left side, linear in both.
       slots: as in `Primitive`: meaning, transpose, lowering, examples.
     """
-    def abstract_eval(a: ShapedArray, b: ShapedArray, *, left_side: bool = True, **_: Any
-                      ) -> list[ShapedArray]:
+    def abstract_eval(a: ShapedArray, b: ShapedArray, *, left_side: bool = True, **_: Any) -> Avals:
         check_same_dtypes(name, a, b)
         check_matrix(name, a)
         if a.shape[-1] != a.shape[-2]:

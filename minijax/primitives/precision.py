@@ -16,8 +16,7 @@ from minijax import config
 class AccuracyMode(enum.Enum):
     """The requested accuracy of a function; minijax always uses the highest."""
 
-    HIGHEST = 1
-    DEFAULT = 2
+    HIGHEST, DEFAULT = range(1, 3)
 
 
 @dataclasses.dataclass(frozen=True)

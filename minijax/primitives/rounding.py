@@ -88,8 +88,7 @@ ceil_p, ceil = unary(
 class RoundingMethod(enum.IntEnum):
     """How `round` rounds a number half-way between two integers."""
 
-    AWAY_FROM_ZERO = 0
-    TO_NEAREST_EVEN = 1
+    AWAY_FROM_ZERO, TO_NEAREST_EVEN = range(2)
 
 
 def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, ForPrimitive, Outs, Primitive, ShapedArray, Zero, cannot,
-                          dtype_name, has_key_dtype, refuse)
+from minijax.core import (Array, Avals, Axis, ForPrimitive, Outs, Primitive, ShapedArray, Zero,
+                          cannot, dtype_name, has_key_dtype, refuse)
 from minijax.primitives import (ad_util, algebra, comparison, dynamic_slice, families,
                                 gather_scatter, reduce)
 from minijax.primitives.axes import Axes, canonical_axis, replaced, without
@@ -24,8 +24,7 @@ from minijax.primitives.slots import (LEFT_TO_NUMPY, NOT_DIFFERENTIABLE, ORDERED
                                       falling_bits, in_numpy, layout, numpy_scalars)
 
 
-def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
-               num_keys: int) -> list[ShapedArray]:
+def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Avals:
     refuse((any(aval.shape != avals[0].shape for aval in avals), "Arguments to sort must have "
             f"equal shapes, got: {' '.join(str(aval.shape) for aval in avals)}"),
            *((has_key_dtype(aval), f"sort does not accept dtype {dtype_name(aval.dtype)}: keys "

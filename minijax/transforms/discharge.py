@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax import core, tree_util
+from minijax.core import jaxpr
 from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.util import source_info, tracebacks
@@ -56,14 +57,12 @@ def passed(leaves: Sequence[Any], info: source_info.DebugInfo) -> Iterator[None]
 def closed_over(function: Callable, operands: Sequence[Any]) -> tuple[Callable, list]:
     """A function with its references closed over, and its other operands."""
     leaves, tree = tree_util.tree_flatten(tuple(operands))
-    places = [i for i, x in enumerate(leaves) if not core.is_ref(x)]
+    is_ref = [*map(core.is_ref, leaves)]
+    values, refs = jaxpr.partition_list(leaves, is_ref)
 
     def of_the_others(*others: Any) -> Any:
-        filled = list(leaves)
-        for i, x in zip(places, others, strict=True):
-            filled[i] = x
-        return function(*tree_util.tree_unflatten(tree, filled))
-    return of_the_others, [leaves[i] for i in places]
+        return function(*tree_util.tree_unflatten(tree, jaxpr.merge_lists((others, refs), is_ref)))
+    return of_the_others, values
 
 
 def has_refs(tree: Any) -> bool:
