@@ -16,6 +16,8 @@ Dim = int | None  # where a batch axis is; None: the same value for the whole ba
 Index = tuple[Any, ...]
 Shape = tuple[int, ...]
 Axes = tuple[int, ...]
+# Of a product: (contracted), (batch); left, right
+DotDimensionNumbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
 LARGEST = np.iinfo(np.int64).max
 
 
@@ -103,6 +105,17 @@ def expand_index(index: Sequence[Any], axes: Sequence[int], inner: Sequence[Any]
     """The operand's index from an index of the result and one along the removed axes."""
     outer, removed = iter(index), dict(zip(axes, inner, strict=True))
     return tuple(removed[d] if d in removed else next(outer) for d in range(len(index) + len(axes)))
+
+
+def axis_names(dimension_numbers: DotDimensionNumbers, lhs_rank: int, rhs_rank: int
+               ) -> tuple[Axes, Axes, Axes]:
+    """Numbers for the axes of both operands and of their product; paired axes have the same."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    pairs = dict(zip(rhs_contract + rhs_batch, lhs_contract + lhs_batch, strict=True))
+    lhs = tuple(range(lhs_rank))
+    rhs = tuple(pairs.get(d, lhs_rank + d) for d in range(rhs_rank))
+    free = (name for name in lhs + rhs if name not in lhs or name not in rhs)
+    return lhs, rhs, (*lhs_batch, *free)
 
 
 # ── Indices of any integer type ──────────────────────────────────────────────────────────────

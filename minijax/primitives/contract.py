@@ -15,7 +15,8 @@ from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, as_value,
                           dtype_name, refuse)
 from minijax.primitives import ad_util, algebra, comparison, convert, examples, families, summation
-from minijax.primitives.axes import Axes, as_dims, batched_axes, without
+from minijax.primitives.axes import (Axes, DotDimensionNumbers, as_dims, axis_names, batched_axes,
+                                     without)
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
 from minijax.primitives.shape import broadcasted_iota, transpose
@@ -23,22 +24,7 @@ from minijax.primitives.slots import (Reduction, all_weak, computed_in, in_pairs
                                       real_dtype)
 from minijax.primitives.summation import LONG
 
-# (contracted), (batch); left, right
-DotDimensionNumbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
-
-
 # ── The type ─────────────────────────────────────────────────────────────────────────────────
-
-def axis_names(dimension_numbers: DotDimensionNumbers, lhs_rank: int, rhs_rank: int
-               ) -> tuple[Axes, Axes, Axes]:
-    """Numbers for the axes of both operands and of their product; paired axes have the same."""
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    pairs = dict(zip(rhs_contract + rhs_batch, lhs_contract + lhs_batch, strict=True))
-    lhs = tuple(range(lhs_rank))
-    rhs = tuple(pairs.get(d, lhs_rank + d) for d in range(rhs_rank))
-    free = (name for name in lhs + rhs if name not in lhs or name not in rhs)
-    return lhs, rhs, (*lhs_batch, *free)
-
 
 def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: DotDimensionNumbers) -> None:
     contract, batch = dimension_numbers

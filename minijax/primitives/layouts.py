@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from minijax.core import Avals
-from minijax.primitives.axes import Axes, Shape, without
+from minijax.primitives.axes import Axes, Shape, axis_names, without
 
 if TYPE_CHECKING:
     from minijax.primitives.windows import Numbers
@@ -227,13 +227,9 @@ def bitcast(ins: Avals, outs: Avals, **_: Any) -> Alignment:
 
 def dot_general(ins: Avals, outs: Avals, *, dimension_numbers: Any, **_: Any) -> Alignment:
     """Contracted axes leave partial products."""
-    (contracted, with_right), (batch, with_batch) = dimension_numbers
-    left = range(ins[0].ndim)
-    pairs = dict(zip((*with_right, *with_batch), (*contracted, *batch), strict=True))
-    right = [pairs.get(d, (1, d)) for d in range(ins[1].ndim)]
-    free = (*without(left, (*contracted, *batch)), *without(right, [*pairs]))
+    left, right, result = axis_names(dimension_numbers, ins[0].ndim, ins[1].ndim)
     op = "or" if ins[0].dtype == bool else "add"
-    return Alignment([left, right], [[*batch, *free]], dict.fromkeys(contracted, op))
+    return Alignment([left, right], [result], dict.fromkeys(dimension_numbers[0][0], op))
 
 
 def convolution(ins: Avals, outs: Avals, *, dimension_numbers: Any, feature_group_count: int,

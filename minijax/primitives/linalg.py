@@ -65,9 +65,7 @@ def adjoint(x: Array) -> Array:
 
 def matmul(x: Array, y: Array) -> Array:
     """The products of two stacks of matrices."""
-    batch = tuple(range(x.ndim - 2))
-    return contract.dot_general(x, y, (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)),
-                                precision="highest")
+    return contract.batch_matmul(x, y, precision="highest")
 
 
 def lower_part(x: Array, offset: int = 0) -> Array:
