@@ -126,9 +126,8 @@ def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float) -> Array:
                         "inputs.")
     n = a.shape[-2]
     if c.shape[-2:] != (n, n):
-        raise ValueError(
-            "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of "
-            f"shape (n, n). Got shapes {a.shape} and {c.shape}.")
+        raise ValueError("symmetric_update expects a rectangular matrix of shape (m, n) and a "
+                         f"square matrix of shape (n, n). Got shapes {a.shape} and {c.shape}.")
     return alpha * matmul(a, matrix_transpose(a)) + beta * c
 
 

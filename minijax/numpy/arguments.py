@@ -309,9 +309,8 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
         raise ValueError("Cannot broadcast to shape with fewer dimensions: "
                          f"arr_shape={x.shape} shape={shape}")
     if any(n not in (1, m) for n, m in zip(x.shape, shape[missing:], strict=True)):
-        raise ValueError("Incompatible types for broadcasting: input type="
-                         f"{x.aval.str_long()} and requested type="
-                         f"{x.aval.update(shape=shape).str_long()}")
+        raise ValueError(f"Incompatible types for broadcasting: input type={x.aval.str_long()} and "
+                         f"requested type={x.aval.update(shape=shape).str_long()}")
     return lax.broadcast_in_dim(x, shape, range(missing, len(shape)))
 
 

@@ -372,10 +372,9 @@ def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resul
     optimize = "auto" if optimize is None else optimize
     if not isinstance(optimize, str | bool):
         if any(len(step) > 2 for step in optimize):
-            raise NotImplementedError(
-                "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. "
-                "Typically this means you've passed an unsupported path to the einsum optimize "
-                "parameter.")
+            raise NotImplementedError("jax.numpy.einsum does not support simultaneous contraction "
+                                      "of 3 or more operands. Typically this means you've passed "
+                                      "an unsupported path to the einsum optimize parameter.")
         count = len(terms) - sum(len(step) - 1 for step in optimize)
         if count != 1:
             raise ValueError(f"the steps {optimize} leave {count} arrays instead of one; "

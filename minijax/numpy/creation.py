@@ -455,10 +455,9 @@ def _refusing_sizes_apart(function: Callable[..., Array]) -> Callable[..., Array
     def of_shape(*args: Any, **named: Any) -> Array:
         if len(args) > 1 and isinstance(args[0], int) and isinstance(args[1], int):
             name, sizes = f"jax.numpy.{function.__name__}", f"({args[0]}, {args[1]})"
-            raise TypeError(
-                f"Cannot interpret '{args[1]}' as a data type.\n\nDid you accidentally write "
-                f"`{name}{sizes}` when you meant `{name}({sizes})`, i.e. with a single tuple "
-                "argument for the shape?")
+            raise TypeError(f"Cannot interpret '{args[1]}' as a data type.\n\nDid you accidentally "
+                            f"write `{name}{sizes}` when you meant `{name}({sizes})`, i.e. with a "
+                            "single tuple argument for the shape?")
         return function(*args, **named)
     return of_shape
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, refuse
-from minijax.numpy.arguments import (ArrayLike, as_arrays,
-                                     check_promotion, choose, convert, diagonal_offset,
-                                     indices_along, is_traced_index, like, public)
+from minijax.numpy.arguments import (ArrayLike, as_arrays, check_promotion, choose, convert,
+                                     diagonal_offset, indices_along, is_traced_index, like, public)
 from minijax.numpy import creation, shaping
 from minijax.primitives.axes import canonical_shape, check_sizes, replaced
 

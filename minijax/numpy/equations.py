@@ -52,10 +52,9 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
         raise ValueError("left hand array must be at least two dimensional; "
                          f"got a.shape={a.shape}, b.shape={b.shape}")
     if 1 < b.ndim == a.ndim - 1 and a.shape[:-1] == b.shape and a.shape[-1] != b.shape[-2]:
-        raise ValueError(
-            f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would "
-            "have been treated as a batched 1-dimensional solve. To recover this behavior, use "
-            "solve(a, b[..., None]).squeeze(-1).")
+        raise ValueError(f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, "
+                         "this would have been treated as a batched 1-dimensional solve. To "
+                         "recover this behavior, use solve(a, b[..., None]).squeeze(-1).")
     if b.ndim > 1:
         check_loop_ranks("(m,m),(m,n)->(m,n)", (a.shape[:-2], b.shape[:-2]), (a, b))
         return vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")(a, b)

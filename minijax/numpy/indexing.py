@@ -192,11 +192,10 @@ def _as_update(y: Any, dtype: Any) -> Array:
 def _warn_if_unsafe(y: Array, x: Array) -> None:
     if dtypes.safe_to_cast(y, x):
         return
-    errors.warn(
-        "scatter inputs have incompatible types: cannot safely cast value from "
-        f"dtype={core.dtype_name(y.dtype)} to dtype={core.dtype_name(x.dtype)} with "
-        f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion.value}. In future JAX "
-        "releases this will result in an error.", FutureWarning)
+    errors.warn("scatter inputs have incompatible types: cannot safely cast value from "
+                f"dtype={core.dtype_name(y.dtype)} to dtype={core.dtype_name(x.dtype)} with "
+                f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion.value}. In future JAX "
+                "releases this will result in an error.", FutureWarning)
 
 
 def _resharded(fun: Callable[..., Array]) -> Callable[..., Array]:

@@ -19,8 +19,7 @@ from minijax.core import Array, refuse, stood_for
 from minijax.numpy import creation, reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
-                                     promote_dtypes, promote_dtypes_inexact, public,
-                                     static_value)
+                                     promote_dtypes, promote_dtypes_inexact, public, static_value)
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
 from minijax.primitives import gather_scatter

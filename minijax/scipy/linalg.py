@@ -269,10 +269,9 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
                       (matrix.shape[-1], q.shape[-2]))
     if size_c != size_q:
         side, other = ("columns", "rows") if is_left else ("rows", "columns")
-        raise ValueError(
-            f"Array shapes are not compatible for {'Q @ c' if is_left else 'c @ Q'} operation: a "
-            f"has shape {x.shape} so Q has {size_q} {side}, but c has {size_c} {other} (expected "
-            f"{size_q}).")
+        raise ValueError(f"Array shapes are not compatible for {'Q @ c' if is_left else 'c @ Q'} "
+                         f"operation: a has shape {x.shape} so Q has {size_q} {side}, but c has "
+                         f"{size_c} {other} (expected {size_q}).")
     q = jnp.conj(q) if conjugate else q
     product = q @ matrix if is_left else matrix @ q
     return (product.ravel() if y.ndim == 1 else product, *rest)
