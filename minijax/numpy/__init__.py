@@ -11,7 +11,11 @@ from minijax.placement.out_sharding import exported
 from minijax.util import lazily
 
 if TYPE_CHECKING:
-    from numpy import dtype, get_printoptions, printoptions, set_printoptions
+    from numpy import (
+        character, complexfloating, dtype, e, euler_gamma, flexible, floating, generic,
+        get_printoptions, inexact, inf, integer, nan, newaxis, number, object_, pi, printoptions,
+        set_printoptions, signedinteger, unsignedinteger)
+    from numpy.exceptions import ComplexWarning
     from minijax.dtypes import finfo, float0, iinfo, promote_types, result_type
     from minijax.numpy import fft, linalg
     from minijax.numpy.arithmetic import (
@@ -51,14 +55,11 @@ if TYPE_CHECKING:
                                           nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod,
                                           nanstd, nansum, nanvar, prod, ptp, std, sum, var)
     from minijax.numpy.scalar_types import (
-        can_cast, isdtype, issubdtype, ComplexWarning, bfloat16, bool_, cdouble, character,
-        complex128, complex64, complex_, complexfloating, csingle, double, e, euler_gamma, flexible,
-        float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn, float8_e3m4,
-        float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
-        float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic, inexact, inf, int1, int16, int2,
-        int32, int4, int64, int8, int_, integer, nan, newaxis, number, object_, pi, signedinteger,
-        single, uint, uint1, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
-        bool_ as bool)
+        bfloat16, bool_, bool_ as bool, can_cast, cdouble, complex128, complex64, complex_, csingle,
+        double, float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn,
+        float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+        float8_e5m2fnuz, float8_e8m0fnu, float_, int1, int16, int2, int32, int4, int64, int8, int_,
+        isdtype, issubdtype, single, uint, uint1, uint16, uint2, uint32, uint4, uint64, uint8)
     from minijax.numpy.searching import (
         argwhere, bincount, compress, digitize, extract, flatnonzero, histogram, histogram2d,
         histogram_bin_edges, histogramdd, nonzero, piecewise, select, take, take_along_axis, where)

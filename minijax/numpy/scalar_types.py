@@ -44,8 +44,8 @@ class ScalarType(type):
 PARTS[ScalarType] = PARTS[type]
 
 
-def _scalar_type(scalar: type) -> ScalarType:
-    dtype: np.dtype[Any] = np.dtype(scalar)
+def _scalar_type(of_one: type | str | np.dtype) -> ScalarType:
+    dtype: np.dtype[Any] = np.dtype(of_one)
     doc = f"Makes an array of dtype {dtype.name}; stands for the dtype, too."
     return ScalarType(dtype.name, (), {"dtype": dtype, "__doc__": doc, "__module__": __name__})
 
@@ -61,26 +61,14 @@ int_, uint, float_, complex_ = int64, uint64, float64, complex128
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
 # Arrays of narrow dtypes can be created, stored and converted; `jit` does not compute with them.
-(float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
- float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
- int2, int4, uint2, uint4) = (_scalar_type(getattr(ml_dtypes, name)) for name in (
-     "float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz "
-     "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
-     "int2 int4 uint2 uint4").split())
+(float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e8m0fnu,
+ float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz) = map(
+     _scalar_type, dtypes.SMALL_FLOATS)
+int2, int4, uint2, uint4 = map(_scalar_type, ("int2", "int4", "uint2", "uint4"))
 if hasattr(ml_dtypes, "int1"):  # from ml_dtypes 0.6 on
     int1, uint1 = _scalar_type(ml_dtypes.int1), _scalar_type(ml_dtypes.uint1)
 
 copyreg.pickle(ScalarType, lambda cls: "bool_" if cls is bool_ else cls.__name__)
-
-# The kinds of dtypes, for `issubdtype`.
-generic, number, integer = np.generic, np.number, np.integer
-signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
-character, flexible, object_ = np.character, np.flexible, np.object_
-ComplexWarning = np.exceptions.ComplexWarning
-inexact, floating, complexfloating = np.inexact, np.floating, np.complexfloating
-
-pi, e, euler_gamma = float(np.pi), float(np.e), float(np.euler_gamma)
-inf, nan, newaxis = float(np.inf), float(np.nan), None
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
