@@ -50,8 +50,7 @@ _REDUCTIONS = {
     "min": Reduction(_by_dtype(lax.reduce_min, lax.reduce_and), lax.min,
                      lambda dtype: extremum_identity("min", dtype), lax.pmin),
     "all": Reduction(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
-    "any": Reduction(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
-}
+    "any": Reduction(lax.reduce_or, lax.bitwise_or, lambda dtype: False)}
 
 
 def _reduction_axes(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
@@ -268,8 +267,7 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     >>> count_nonzero(np.array([3, 0, 4]))
     Array(2, dtype=int32)
     """
-    nonzero = a != convert(0, a.dtype)
-    return sum(nonzero, axis, dtypes.default_int_dtype(), keepdims=keepdims)
+    return sum(a != convert(0, a.dtype), axis, dtypes.default_int_dtype(), keepdims=keepdims)
 
 
 # ── Averages ─────────────────────────────────────────────────────────────────────────────────
@@ -457,7 +455,7 @@ def _nan_reduction(function: Callable[..., Array], identity: float, summary: str
         each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
         for each in parameters if each.name not in ("promote_integers", "correction")],
         return_annotation=Array)
-    name = f"nan{function.__name__}"
+    name, dtype = f"nan{function.__name__}", "float32" if "." in shows else "int32"
 
     def reduce(*args: Any, **kwargs: Any) -> Array:
         arguments = bound(signature, name, args, kwargs).arguments
@@ -477,26 +475,24 @@ def _nan_reduction(function: Callable[..., Array], identity: float, summary: str
         return choose(are_nan, of_all_nan, out)
 
     reduce.__signature__ = signature  # type: ignore[attr-defined]
-    return documented(reduce, name, summary, f"{name}(np.array([1, np.nan, 3])) -> {shows}")
+    return documented(reduce, name, summary,
+                      f"{name}(np.array([1, np.nan, 3])) -> Array({shows}, dtype={dtype})")
 
 
-nansum = _nan_reduction(sum, 0, "The sum of non-nan elements.", "Array(4., dtype=float32)")
-nanprod = _nan_reduction(prod, 1, "The product of non-nan elements.", "Array(3., dtype=float32)")
-nancumsum = _nan_reduction(cumsum, 0, "The running sum, nan counted as 0.",
-                           "Array([1., 1., 4.], dtype=float32)")
-nancumprod = _nan_reduction(cumprod, 1, "The running product, nan counted as 1.",
-                            "Array([1., 1., 3.], dtype=float32)")
-nanmax = _nan_reduction(max, -np.inf, "The largest non-nan element; nan where all are.",
-                        "Array(3., dtype=float32)", np.nan)
-nanmin = _nan_reduction(min, np.inf, "The smallest non-nan element; nan where all are.",
-                        "Array(1., dtype=float32)", np.nan)
-nanargmax = _nan_reduction(argmax, -np.inf, "The index of the largest non-nan element; -1 where "
-                           "all are nan.", "Array(2, dtype=int32)", -1)
-nanargmin = _nan_reduction(argmin, np.inf, "The index of the smallest non-nan element; -1 where "
-                           "all are nan.", "Array(0, dtype=int32)", -1)
-nanvar = _nan_reduction(var, 0, "The variance of the non-nan elements.", "Array(1., dtype=float32)")
-nanstd = _nan_reduction(std, 0, "The standard deviation of the non-nan elements.",
-                        "Array(1., dtype=float32)")
+nansum = _nan_reduction(sum, 0, "The sum of non-nan elements.", "4.")
+nanprod = _nan_reduction(prod, 1, "The product of non-nan elements.", "3.")
+nancumsum = _nan_reduction(cumsum, 0, "The running sum, nan counted as 0.", "[1., 1., 4.]")
+nancumprod = _nan_reduction(cumprod, 1, "The running product, nan counted as 1.", "[1., 1., 3.]")
+nanmax = _nan_reduction(
+    max, -np.inf, "The largest non-nan element; nan where all are.", "3.", np.nan)
+nanmin = _nan_reduction(
+    min, np.inf, "The smallest non-nan element; nan where all are.", "1.", np.nan)
+nanargmax = _nan_reduction(
+    argmax, -np.inf, "The index of the largest non-nan element; -1 where all are nan.", "2", -1)
+nanargmin = _nan_reduction(
+    argmin, np.inf, "The index of the smallest non-nan element; -1 where all are nan.", "0", -1)
+nanvar = _nan_reduction(var, 0, "The variance of the non-nan elements.", "1.")
+nanstd = _nan_reduction(std, 0, "The standard deviation of the non-nan elements.", "1.")
 
 
 def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
