@@ -111,10 +111,9 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None,
     >>> clip(np.array([-1, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int32)
     """
-    operands = [x for x in (arr, min, max) if x is not None]
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
-    check_arraylike("clip", *operands)
+    check_arraylike("clip", *(x for x in (arr, min, max) if x is not None))
     arr, min, max = map(stood_for, (arr, min, max))
     if any(x is not None and dtypes.dtype(x).kind == "c" for x in (arr, min, max)):
         raise ValueError("Clip received a complex value either through the input or the min/max "
@@ -164,8 +163,7 @@ def remainder(x1: Numeric, x2: Numeric, /) -> Array:
     if dtypes.kind(x1.dtype) in "iu":
         x2 = choose(x2 == 0, 1, x2)
     rest, zero = lax.rem(x1, x2), like(0, x1)
-    wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(x2, zero)),
-                                 lax.ne(rest, zero))
+    wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(x2, zero)), lax.ne(rest, zero))
     return choose(wrong_sign, rest + x2, rest)
 
 
@@ -252,8 +250,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
         near = lax.max(x, y) + lax.log1p(lax.exp(-size))
         return lax.select(far, x + y, near)
     size = choose(lax.real(difference) < 0, -difference, difference)
-    larger = choose(lax.real(x) >= lax.real(y), x, y)
-    near = larger + lax.log1p(lax.exp(-size))
+    near = choose(lax.real(x) >= lax.real(y), x, y) + lax.log1p(lax.exp(-size))
     z = choose(far, x + y, near)
     angle = lax.imag(z)  # reduced to between -pi and pi
     periods = lax.floor((angle + np.pi) / (2 * np.pi))
@@ -366,8 +363,7 @@ def sinc(x: Inexact, /) -> Array:
     1.0
     """
     angle = float(np.pi) * x
-    size = lax.abs(angle)
-    near_zero = size < 0.1
+    near_zero = lax.abs(angle) < 0.1
     safe = choose(near_zero, 1, angle)
     # the series near zero, so that all derivatives are correct there
     series: Any = like(0, angle)

@@ -64,8 +64,7 @@ def modf(x: Inexact, /, out: None = None) -> tuple[Array, Array]:
     >>> [float(part) for part in modf(2.75)]
     [0.75, 2.0]
     """
-    whole: Any = choose(x >= 0, lax.floor(x), lax.ceil(x))
-    whole = convert(whole, x.dtype, x.weak_type)
+    whole = convert(choose(x >= 0, lax.floor(x), lax.ceil(x)), x.dtype, x.weak_type)
     return x - whole, whole
 
 

@@ -37,8 +37,7 @@ def _result_type(preferred_element_type: Any, *operands: Any) -> tuple[Any, bool
 def _sum_of_products(x: Any, y: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
     """`lax.dot_general` over pairs of axes, with the dtype and weak type of its operands."""
     dtype, weak_type = _result_type(preferred_element_type, x, y)
-    out = lax.dot_general(x, y, (axes, ([], [])), precision, dtype)
-    return convert(out, dtype, weak_type)
+    return convert(lax.dot_general(x, y, (axes, ([], [])), precision, dtype), dtype, weak_type)
 
 
 def _contract_pair(x: Any, x_labels: Labels, y: Any, y_labels: Labels, result: Labels,
@@ -75,8 +74,7 @@ def _squeeze(x: Any, labels: Labels, ones: Sequence[int]) -> tuple[Any, list]:
 def _sum_unneeded(x: Any, labels: Labels, needed: set, dtype: Any) -> tuple[Any, list]:
     """Sum over the axes whose labels are not needed, in a dtype."""
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
-    remaining = [label for label in labels if label in needed]
-    return (_sum(x, axes, dtype) if axes else x), remaining
+    return (_sum(x, axes, dtype) if axes else x), [label for label in labels if label in needed]
 
 
 def _sum(x: Any, axes: tuple[int, ...], dtype: Any) -> Any:

@@ -257,8 +257,7 @@ def _element(value: Any, dtype: Any, weak_type: bool) -> Any:
 
 def _full(shape: Any, value: Any) -> Array:
     shape = shape_of_argument(shape)
-    return _constant_of_program(value) if value.shape == shape else broadcast_to_shape(
-        value, shape)
+    return _constant_of_program(value) if value.shape == shape else broadcast_to_shape(value, shape)
 
 
 def _constant(shape: Any, number: int, dtype: Any) -> Array:

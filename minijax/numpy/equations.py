@@ -116,8 +116,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
         raise ValueError("tensorinv is only possible when the product of the first `ind` "
                          "dimensions equals that of the remaining dimensions. got "
                          f"arr.shape={a.shape} with ind={ind}.")
-    matrix = reshape(a, (math.prod(rows), math.prod(columns)))
-    return reshape(inv(matrix), columns + rows)
+    return reshape(inv(reshape(a, (math.prod(rows), math.prod(columns)))), columns + rows)
 
 
 # ── Determinants ─────────────────────────────────────────────────────────────────────────────
@@ -398,8 +397,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     mask = (s > 0) & (s >= small * reductions.max(s, initial=0))
     rank = reductions.sum(mask, dtype=dtypes.default_int_dtype())
     x = adjoint(vh) @ (_safe_reciprocal(s, mask)[:, None] * (adjoint(u) @ sides))
-    gap = sides - a @ x
-    residual = reductions.sum(lax.square(lax.abs(gap)), 0)
+    residual = reductions.sum(lax.square(lax.abs(sides - a @ x)), 0)
     if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):
         residual = lax.full((0,), 0, residual.dtype)
     return convert(x if b.ndim == 2 else x[:, 0], x.dtype), residual, rank, s  # x is never weak

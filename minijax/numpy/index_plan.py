@@ -263,8 +263,7 @@ def signed_indices(entry: Entry, wrap: bool) -> Any:
 
 def shared_dtype(columns: Sequence[Any]) -> np.dtype:
     """The dtype of the indices along several axes."""
-    is_wide = any(indices.dtype == np.int64 for indices in columns)
-    return np.dtype(np.int64 if is_wide else np.int32)
+    return np.result_type(np.int32, *(indices.dtype for indices in columns))
 
 
 # ── Planning: the gather of an index ─────────────────────────────────────────────────────────

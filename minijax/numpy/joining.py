@@ -238,8 +238,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> [part.tolist() for part in unstack(np.array([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
     """
-    axis = canonical_axis(static_axes("unstack", axis), x.ndim)
-    return lax.unstack(x, axis)
+    return lax.unstack(x, canonical_axis(static_axes("unstack", axis), x.ndim))
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
@@ -435,8 +434,7 @@ def _pad_ramp(a: Any, axis: int, pair: tuple[int, int], mode: str, end_values: A
                     convert(end, a.dtype), lax.index_in_dim(a, index, axis, keepdims=False), width,
                     endpoint=False, dtype=a.dtype, axis=axis)
                 for end, index, width in zip(ends, (0, -1), pair, strict=True))
-    ramps = lax.concatenate([up, a, lax.rev(down, (axis,))], axis)
-    return convert(ramps, a.dtype, a.weak_type)
+    return convert(lax.concatenate([up, a, lax.rev(down, (axis,))], axis), a.dtype, a.weak_type)
 
 
 _STATISTICS: dict[str, Callable[..., Array]] = {

@@ -37,8 +37,7 @@ _OPERATORS = {
     "truediv": ("/", "divide"), "floordiv": ("//", "floor_divide"), "mod": ("%", "remainder"),
     "divmod": ("divmod", "divmod"), "pow": ("**", "power"), "matmul": ("@", "matmul"),
     "and": ("&", "bitwise_and"), "or": ("|", "bitwise_or"), "xor": ("^", "bitwise_xor"),
-    "lshift": ("<<", "left_shift"), "rshift": (">>", "right_shift"),
-}
+    "lshift": ("<<", "left_shift"), "rshift": (">>", "right_shift")}
 _COMPARISONS = {"eq": ("==", "equal"), "ne": ("!=", "not_equal"), "lt": ("<", "less"),
                 "le": ("<=", "less_equal"), "gt": (">", "greater"), "ge": (">=", "greater_equal")}
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
@@ -290,10 +289,8 @@ class _Methods:
 
     # ── Shapes and types ─────────────────────────────────────────────────────────────────────
 
-    T = _property(shaping.transpose)
-    mT = _property(shaping.matrix_transpose)
-    real = _property(unary.real)
-    imag = _property(unary.imag)
+    T, mT, real, imag = map(_property, (
+        shaping.transpose, shaping.matrix_transpose, unary.real, unary.imag))
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
 
@@ -425,8 +422,7 @@ class _Methods:
         """The address of its numbers."""
         if len(self.devices()) > 1:
             raise ValueError("unsafe_buffer_pointer() is supported only for unsharded arrays.")
-        address: int = self._buffer.ctypes.data
-        return address
+        return int(self._buffer.ctypes.data)
 
     def is_deleted(self: Any) -> bool:
         """Whether the buffer was donated, or deleted."""

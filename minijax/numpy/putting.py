@@ -124,8 +124,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     # a stable sort of all rows by their indices, in which new rows precede old ones
     keys = lax.concatenate([indices, lax.iota(np.dtype("int32"), size)], 0)
     order = lax.sort((keys, lax.iota(np.dtype("int32"), count + size)), 0, num_keys=1)[1]
-    rows = lax.concatenate([new, moveaxis(a, axis, 0)], 0)
-    return moveaxis(rows[order], 0, axis)
+    return moveaxis(lax.concatenate([new, moveaxis(a, axis, 0)], 0)[order], 0, axis)
 
 
 def resize(a: ArrayLike, new_shape: Any) -> Array:

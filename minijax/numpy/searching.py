@@ -236,11 +236,8 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     """
     if weights is not None and np.shape(a) != np.shape(weights):
         raise ValueError("weights should have the same shape as a.")
-    if weights is None:
-        [a] = promote_dtypes_inexact(a)
-        a, weights = ravel(a), broadcast_to_shape(convert(1, a.dtype), (a.size,))
-    else:
-        a, weights = map(ravel, promote_dtypes_inexact(a, weights))
+    weights = lax.full_like(a, 1) if weights is None else weights
+    a, weights = map(ravel, promote_dtypes_inexact(a, weights))
     edges: Any = histogram_bin_edges(a, bins, range)
     bin_index = choose(a == edges[-1], edges.size - 1, sorting.searchsorted(edges, a, side="right"))
     counts: Any = bincount(bin_index, weights, length=edges.size)[1:]

@@ -182,8 +182,7 @@ def _interp_linear(x: Any, xp: Any, fp: Any) -> Any:
     width = x1 - x0
     # as in JAX: a line between points that almost coincide would have an infinite gradient
     flat = lax.abs(width) <= np.spacing(ml_dtypes.finfo(width.dtype).eps)
-    part = (x - x0) / choose(flat, 1, width)
-    return choose(flat, y0, y0 + part * (y1 - y0))
+    return choose(flat, y0, y0 + (x - x0) / choose(flat, 1, width) * (y1 - y0))
 
 
 def _wrap_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:

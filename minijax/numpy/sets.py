@@ -112,16 +112,14 @@ def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
     keys = keys or [lax.full((count,), 0, np.dtype("int32"))]  # empty rows are all equal
     *ordered, order = lax.sort((*keys, lax.iota(dtypes.default_int_dtype(), count)), 0,
                                num_keys=len(keys))
-    if count == 0:
-        return order, lax.full((0,), False, np.dtype(bool))
-    new: Any = lax.full((count - 1,), False, np.dtype(bool))
+    new: Any = lax.full((max(count - 1, 0),), False, np.dtype(bool))
     for key in ordered:
         later, earlier = key[1:], key[:-1]
         differs = later != earlier
         if equal_nan and dtypes.issubdtype(key.dtype, np.inexact):
             differs = differs & ~(unary.isnan(later) & unary.isnan(earlier))
         new = new | differs
-    return order, lax.concatenate([lax.full((1,), True, new.dtype), new], 0)
+    return order, lax.concatenate([lax.full((min(count, 1),), True, new.dtype), new], 0)
 
 
 # ── Two sets ─────────────────────────────────────────────────────────────────────────────────

@@ -132,8 +132,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     (1, 3)
     """
     axis = static_axes("expand_dims", axis)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    return lax.expand_dims(a, axes)
+    return lax.expand_dims(a, axis if isinstance(axis, tuple) else (axis,))
 
 
 def atleast_1d(*arys: ArrayLike) -> Any:
@@ -264,8 +263,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     >>> [x.shape for x in broadcast_arrays(np.ones((2, 1)), np.ones(3))]
     [(2, 3), (2, 3)]
     """
-    arrays = as_arrays("broadcast_arrays", *args)
-    return [alias(x) for x in broadcast_arrays_to_one_shape(*arrays)]
+    return [*map(alias, broadcast_arrays_to_one_shape(*as_arrays("broadcast_arrays", *args)))]
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -319,8 +317,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     if m.ndim < 2:
         raise ValueError("rot90 requires its first argument to have ndim at least two, but got "
                          f"first argument of shape {m.shape}, which has ndim {m.ndim}")
-    one, other = axes
-    first, second = canonical_axis(one, m.ndim), canonical_axis(other, m.ndim)
+    first, second = (canonical_axis(axis, m.ndim) for axis in axes)
     if first == second:
         raise ValueError("Axes must be different")
     turns = operator.index(k) % 4

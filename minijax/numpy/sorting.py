@@ -97,8 +97,7 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
         where the array is not sorted.
     """
     # JAX: a scan, a sort or a comparison with all; here an unrolled binary search.
-    refuse((side not in ("left", "right"), f"invalid argument {side=}, "
-            "expected 'left' or 'right'"),
+    refuse((side not in ("left", "right"), f"invalid argument {side=}, expected 'left' or 'right'"),
            (method not in (*_COUNTING, "scan", "scan_unrolled"), f"invalid argument {method=}, "
             "expected one of ['compare_all', 'scan', 'scan_unrolled', 'sort']"),
            (a.ndim != 1, "a should be 1-dimensional"), error=ValueError)
@@ -222,8 +221,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, meth
     refuse((overwrite_input, f"jax.numpy.{name} does not support "
             "overwrite_input=True or out != None"),
            (method not in _METHODS, "method can only be 'linear', 'lower', 'higher', "
-            "'midpoint', 'nearest' or 'inverted_cdf'"),
-           error=ValueError)
+            "'midpoint', 'nearest' or 'inverted_cdf'"), error=ValueError)
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' "
                                   "supports weights.")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.numpy import contractions, diagonals, joining, reductions, unary
 from minijax.numpy.arguments import (ArrayLike, as_array, check_promotion, convert,
                                      promote_args_inexact, public)
@@ -29,10 +29,9 @@ def _weights(kind: str, values: ArrayLike, count: int) -> Any:
     weights = as_array("cov", values)
     if kind == "fweights" and not dtypes.issubdtype(weights.dtype, np.integer):
         raise TypeError("fweights must be integer.")
-    if weights.ndim > 1:
-        raise RuntimeError(f"cannot handle multidimensional {kind}")
-    if weights.shape[0] != count:
-        raise RuntimeError(f"incompatible numbers of samples and {kind}")
+    refuse((weights.ndim > 1, f"cannot handle multidimensional {kind}"),
+           (weights.shape[0] != count, f"incompatible numbers of samples and {kind}"),
+           error=RuntimeError)
     return unary.abs(weights)
 
 
@@ -85,8 +84,6 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     total, x = total[0], x - mean[:, None]
     if weights is None:
         freedom: Any = count - ddof
-    elif ddof == 0:
-        freedom = total
     elif aweights is None:
         freedom = total - ddof
     else:

@@ -139,8 +139,7 @@ def signbit(x: ArrayLike, /) -> Array:
         return x < convert(0, x.dtype)
     if x.dtype.kind == "c":
         raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype.name}")
-    word = np.dtype(f"int{8 * x.dtype.itemsize}")
-    return lax.bitcast_convert_type(x, word) < 0
+    return lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}")) < 0
 
 
 # ── Rounding ─────────────────────────────────────────────────────────────────────────────────
