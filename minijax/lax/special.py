@@ -247,9 +247,8 @@ def _of_two(name: str, meaning: str, shown: str, formula: Callable[..., Array], 
 
 @_wide
 def _grad_x(a: Array, x: Array) -> Array:
-    is_large, _, _ = _large(a, x)
-    small = (a - 1) * log(x) - x - lgamma(a)
-    return select(is_large, exp(_log_density(a, x)) / x, exp(small))
+    small = exp((a - 1) * log(x) - x - lgamma(a))
+    return select(_large(a, x)[0], exp(_log_density(a, x)) / x, small)
 
 
 igamma_grad_a_p, igamma_grad_a = _of_two(
@@ -342,8 +341,7 @@ def _beta_powers(a: Array, b: Array, x: Array) -> Array:
     plain = exp(a * log(x) + b * log1p(-x) - _log_beta(a, b))
     exponent = a * log(x * (n / a)) + b * log(y * (n / b))
     exponent = exponent - (beyond_stirling(a) + beyond_stirling(b) - beyond_stirling(n))
-    near = exp(exponent) * sqrt(a / n * b / (2 * np.pi))
-    return select(are_large, near, plain)
+    return select(are_large, exp(exponent) * sqrt(a / n * b / (2 * np.pi)), plain)
 
 
 def _betainc(a: Array, b: Array, x: Array) -> Array:
@@ -407,8 +405,7 @@ def _broadcast_args(name: str, *args: Any) -> list[Array]:
 @custom_jvp
 @_wide
 def _ruled_polygamma(m: Array, x: Array) -> Array:
-    is_even = m == 2 * floor(m / 2)
-    sign = select(is_even, filled(-1, m), filled(1, m))
+    sign = select(m == 2 * floor(m / 2), filled(-1, m), filled(1, m))
     result = sign * exp(lgamma(m + 1)) * zeta(m + 1, x)
     result = select(m == 0, digamma(x), result)
     return select((m < 0) | (m != floor(m)), filled(np.nan, m), result)

@@ -91,8 +91,7 @@ def _reflected(a: Array, taus: Array, c: Array, reverse: bool) -> Array:
     def reflect(c: Any, each: tuple) -> tuple[Any, None]:
         v, tau = (shape.expand_dims(x, (x.ndim,)) for x in each)
         return c - shape.expand_dims(tau, (tau.ndim,)) * matmul(v, matmul(adjoint(v), c)), None
-    count = taus.shape[-1]
-    columns = core.move_axis(vectors, -1, 0)[:count]
+    columns = core.move_axis(vectors, -1, 0)[:taus.shape[-1]]
     return scan(reflect, c, (columns, core.move_axis(taus, -1, 0)), reverse=reverse)[0]
 
 

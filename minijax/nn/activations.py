@@ -110,8 +110,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         slope = np.sqrt(2 / np.pi).astype(x.dtype)
         activation: Any = jnp.tanh(slope * (x + 0.044715 * x ** 3))
         return x * (0.5 * (1.0 + activation))
-    half_root = np.sqrt(0.5).astype(x.dtype)
-    return x * (lax.erfc(-x * half_root) / 2)
+    return x * (lax.erfc(-x * np.sqrt(0.5).astype(x.dtype)) / 2)
 
 
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
@@ -143,8 +142,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     2.0
     """
     check_promotion(x, alpha)
-    negative = jnp.expm1(jnp.minimum(x, 0.0) / alpha)
-    return jnp.maximum(x, 0.0) + alpha * negative
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:

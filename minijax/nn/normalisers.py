@@ -67,8 +67,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
     """
     [x] = promote_dtypes_inexact(as_array("log_softmax", x))
     shifted = _shifted(x, axis, where)
-    total = jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
-    result = shifted - total
+    result = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 

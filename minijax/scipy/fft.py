@@ -111,8 +111,7 @@ def _forward(x: Any, ortho: bool) -> Any:
 def _inverse(x: Any, ortho: bool) -> Any:
     twiddles, norms = _twiddles(x.shape[-1], x.dtype)
     x = x * norms if ortho else x
-    scaled = x.at[..., 0].multiply(.5)
-    reordered = jnp.real(jnp.fft.ifft(scaled * jnp.conj(twiddles)))
+    reordered = jnp.real(jnp.fft.ifft(x.at[..., 0].multiply(.5) * jnp.conj(twiddles)))
     half = (x.shape[-1] + 1) // 2
     out = jnp.zeros_like(reordered).at[..., ::2].set(reordered[..., :half])
     return out.at[..., 1::2].set(reordered[..., half:][..., ::-1])

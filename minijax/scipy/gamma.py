@@ -183,8 +183,7 @@ def betaln(a: Inexact, b: Inexact) -> Array:
     large = lax.lgamma(a) - _log_gamma_quotient(*(jnp.where(is_large, x, 10) for x in (a, b)))
     small = lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
     large = jnp.where((a + b == math.inf) & (a < math.inf), -math.inf, large)
-    out = jnp.where(is_large, large, small)
-    return jnp.where((a == 0) & (b == b), math.inf, out)
+    return jnp.where((a == 0) & (b == b), math.inf, jnp.where(is_large, large, small))
 
 
 def _log_gamma_quotient(a: Any, b: Any) -> Any:
@@ -200,8 +199,7 @@ def beta(a: Real, b: Real) -> Array:
     >>> round(float(beta(1., 2.)), 4)
     0.5
     """
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    return sign * jnp.exp(betaln(a, b))
+    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
 
 
 def multigammaln(a: ArrayLike, d: int) -> Array:
@@ -276,8 +274,7 @@ def bernoulli(n: int) -> Array:
     n = static_index(n, "Argument n of bernoulli")
     if n < 0:
         raise ValueError("n must be a non-negative integer.")
-    largest = sys.float_info.max
-    return jnp.array([float(b) if abs(b) < largest else (1 if b > 0 else -1) * math.inf
+    return jnp.array([float(b) if abs(b) < sys.float_info.max else (1 if b > 0 else -1) * math.inf
                       for b in bernoulli_numbers(n)], float)
 
 

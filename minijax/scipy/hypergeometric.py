@@ -36,10 +36,9 @@ def _series_sums(ratio: Callable[[Any], Any], start: Any, max_terms: int = 100_0
     def step(state: Any) -> Any:
         k, term, total, weighted = state
         return k + 1, term * ratio(k), total + term, weighted + term * k
-    _, term, total, weighted = lax.while_loop(
-        cond_fun, step, (jnp.zeros((), start.dtype), jnp.ones_like(start), jnp.zeros_like(start),
-                         jnp.zeros_like(start)))
-    return total, weighted
+    zero = jnp.zeros_like(start)
+    first = jnp.zeros((), start.dtype), jnp.ones_like(start), zero, zero
+    return lax.while_loop(cond_fun, step, first)[2:]
 
 
 def _derivative_by(function: Callable, position: int) -> Callable:

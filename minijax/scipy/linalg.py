@@ -15,6 +15,7 @@ from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
 from minijax.scipy.matrix_functions import (eigh_tridiagonal, expm, expm_frechet, funm, rsf2csf,
                                             solve_sylvester, sqrtm)
+from minijax.scipy.matrix_functions import complex_schur as _complex_schur
 from minijax.scipy.special_matrices import (
     block_diag, circulant, companion, convolution_matrix, dft, fiedler, fiedler_companion, hadamard,
     hankel, helmert, hilbert, invhilbert, invpascal, leslie, pascal, toeplitz)
@@ -300,10 +301,7 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     """
     if output not in ("real", "complex"):
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got {output=}.")
-    x = as_array("schur", a)
-    if output == "complex":
-        x = jnp.astype(x, jnp.result_type(x.dtype, jnp.complex64))
-    return lax.linalg.schur(x)
+    return (_complex_schur if output == "complex" else lax.linalg.schur)(as_array("schur", a))
 
 
 def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
@@ -320,8 +318,7 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
         return h
     inner = lax.linalg.householder_product(packed[..., 1:, :-1], scales)
     pad = [(0, 0)] * (packed.ndim - 2) + [(1, 0), (1, 0)]
-    corner = jnp.zeros_like(packed).at[..., 0, 0].set(1)
-    return h, jnp.pad(inner, pad) + corner
+    return h, jnp.pad(inner, pad) + jnp.zeros_like(packed).at[..., 0, 0].set(1)
 
 
 def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,

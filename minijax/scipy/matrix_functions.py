@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import lax, numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.transforms.derivatives import jvp
 from minijax.transforms.jit import jit
@@ -91,7 +91,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
 
 # ── Functions of matrices by their triangular form ───────────────────────────────────────────
 
-def _complex_schur(x: Any) -> list[Any]:
+def complex_schur(x: Any) -> list[Any]:
     """T and a unitary Z with ``x = Z T Zᴴ``, complex."""
     return lax.linalg.schur(jnp.astype(x, jnp.result_type(x.dtype, jnp.complex64)))
 
@@ -159,7 +159,7 @@ def sqrtm(A: Inexact, blocksize: int = 1) -> Array:
         raise NotImplementedError("Blocked version is not implemented yet.")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"expected a square matrix, got shape {A.shape}")
-    return _sqrtm_of_schur(*_complex_schur(A))
+    return _sqrtm_of_schur(*complex_schur(A))
 
 
 @functools.partial(jit, inline=True)
@@ -247,13 +247,12 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
 def _sylvester(tol: float, a: Any, b: Any, c: Any) -> Any:
     """By the columns of X, for triangular matrices."""
-    (r, u), (s, v) = _complex_schur(a), _complex_schur(b)
+    (r, u), (s, v) = complex_schur(a), complex_schur(b)
     right = jnp.conj(u.T) @ c @ v
 
     def column(y: Any, j: Any) -> tuple[Any, None]:
         shifted = r + s[j, j] * jnp.eye(len(r), dtype=r.dtype)
-        solution = _back_substitute(shifted, right[:, j] - y @ s[:, j])
-        return y.at[:, j].set(solution), None
+        return y.at[:, j].set(_back_substitute(shifted, right[:, j] - y @ s[:, j])), None
     y, _ = lax.scan(column, jnp.zeros_like(right), jnp.arange(len(s)))
     sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s))
     return jnp.where(jnp.all(sums > tol), u @ y @ jnp.conj(v.T), jnp.nan)
@@ -279,30 +278,27 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, 
     if d.dtype != e.dtype:
         raise TypeError("diagonal and off-diagonal values must have same dtype, "
                         f"got {d.dtype} and {e.dtype}")
-    if select not in ("a", "i", "v"):
-        raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
     if select == "v":
         raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
-    if select == "i" and select_range is None:
-        raise ValueError("for select='i', select_range must be specified.")
-    if d.ndim != 1 or e.shape != (max(d.size - 1, 0),):
-        raise TypeError(f"add got incompatible shapes for broadcasting: {d.shape}, {e.shape}: "
-                        "beside a diagonal of n numbers the off-diagonal must have n - 1")
-    if d.dtype not in (jnp.float32, jnp.float64, jnp.complex64, jnp.complex128):
-        raise TypeError("Only float32 and float64 inputs are supported as inputs to "
-                        f"jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}")
+    refuse((select not in ("a", "i"), "'select must have a value in {'a', 'i', 'v'}."),
+           (select == "i" and select_range is None,
+            "for select='i', select_range must be specified."), error=ValueError)
+    refuse((d.ndim != 1 or e.shape != (max(d.size - 1, 0),), "add got incompatible shapes for "
+            f"broadcasting: {d.shape}, {e.shape}: beside a diagonal of n numbers the off-diagonal "
+            "must have n - 1"),
+           (d.dtype not in (jnp.float32, jnp.float64, jnp.complex64, jnp.complex128), "Only "
+            "float32 and float64 inputs are supported as inputs to "
+            f"jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}"))
     first, last = map(int, select_range) if select == "i" and select_range else (0, d.size - 1)
     if last < first and d.size:
         raise ValueError("Got empty index range in select_range.")
-    off_diagonal = abs(e) if jnp.iscomplexobj(e) else e
-    values = _bisected(first, last + 1, tol, jnp.real(d), off_diagonal)
+    values = _bisected(first, last + 1, tol, jnp.real(d), abs(e) if jnp.iscomplexobj(e) else e)
     return values if eigvals_only else (values, _eigenvectors(jnp.real(d), e)[:, first:last + 1])
 
 
 def _eigenvectors(d: Any, e: Any) -> Any:
     # JAX: by inverse iteration from a random start, which needs no dense matrix.
-    whole = jnp.diag(d) + jnp.diag(e, 1) + jnp.diag(jnp.conj(e), -1)
-    return jnp.linalg.eigh(whole).eigenvectors
+    return jnp.linalg.eigh(jnp.diag(d) + jnp.diag(e, 1) + jnp.diag(jnp.conj(e), -1)).eigenvectors
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2))
@@ -352,8 +348,7 @@ def _bisected_jvp(first: int, stop: int, tol: float | None, primals: tuple, tang
     """``vᵀ dA v``, by the eigenvector v of each eigenvalue."""
     (d, e), (d_dot, e_dot) = primals, tangents
     v = _eigenvectors(d, e)[:, first:stop]
-    slopes = d_dot @ v**2 + 2 * e_dot @ (v[1:] * v[:-1])
-    return _bisected(first, stop, tol, d, e), slopes
+    return _bisected(first, stop, tol, d, e), d_dot @ v**2 + 2 * e_dot @ (v[1:] * v[:-1])
 
 
 public(globals())

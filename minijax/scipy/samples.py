@@ -58,14 +58,13 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
     Raises:
       NotImplementedError: for the other policies, "omit" and "raise".
     """
-    x: Any = a
     _check_policy("mode", nan_policy)
-    axes = canonical_axes(axis if x.ndim else None, x.ndim)
-    shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keepdims or d not in axes]
-    if axis is not None and x.ndim:
-        x = jnp.moveaxis(x, axes[0], 0)
-    sizes = x.shape[:len(axes)], x.shape[len(axes):]
-    values, counts = _mode_of_columns(x.reshape([*map(math.prod, sizes)]))
+    axes = canonical_axes(axis if a.ndim else None, a.ndim)
+    shape = [1 if d in axes else n for d, n in enumerate(a.shape) if keepdims or d not in axes]
+    if axis is not None and a.ndim:
+        a = jnp.moveaxis(a, axes[0], 0)
+    sizes = a.shape[:len(axes)], a.shape[len(axes):]
+    values, counts = _mode_of_columns(a.reshape([*map(math.prod, sizes)]))
     return ModeResult(values.reshape(shape), counts.reshape(shape))
 
 
@@ -272,8 +271,7 @@ class gaussian_kde:
         points, samples, precision = promote_dtypes_inexact(points, self.dataset, self.inv_cov)
         factor = jnp.linalg.cholesky(precision)
         x, y = points.T @ factor, samples.T @ factor
-        squares = jnp.sum(jnp.square(x[:, None] - y), -1)
-        return _log_normalizer(factor) - .5 * squares
+        return _log_normalizer(factor) - .5 * jnp.sum(jnp.square(x[:, None] - y), -1)
 
     # ── Integrals ────────────────────────────────────────────────────────────────────────────
 

@@ -201,8 +201,7 @@ def _subtract_line(y: Any) -> Any:
     centered = np.arange(n) - (n - 1) / 2
     direction = jnp.array(centered / max(np.sqrt(np.sum(centered ** 2)), 1e-30), y.dtype)
     y = y - jnp.mean(y, axis=0)
-    slope = jnp.matmul(direction, y, precision=lax.Precision.HIGHEST)
-    return y - direction[:, None] * slope
+    return y - direction[:, None] * jnp.matmul(direction, y, precision=lax.Precision.HIGHEST)
 
 
 # ── Spectra ──────────────────────────────────────────────────────────────────────────────────
@@ -364,9 +363,8 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
            (overlap >= length, "noverlap must be less than nperseg."), error=ValueError)
     signals = [jnp.moveaxis(s, axis, -1) for s in signals]
     longest = max(s.shape[-1] for s in signals)
-    signals = [_pad_time(s, 0, longest - s.shape[-1]) for s in signals]
-    step = length - overlap
-    signals = [_BOUNDARIES[boundary](s, length // 2) for s in signals]
+    step, extend = length - overlap, _BOUNDARIES[boundary]
+    signals = [extend(_pad_time(s, 0, longest - s.shape[-1]), length // 2) for s in signals]
     if padded:
         missing = (-(signals[0].shape[-1] - length) % step) % length
         signals = [_pad_time(s, 0, missing) for s in signals]
@@ -384,8 +382,7 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
         spectra = jnp.conj(transforms[0]) * transforms[-1] * scale
         if onesided:  # frequencies that also occur below 0 count twice
             spectra = spectra.at[..., 1:None if size % 2 else -1].multiply(2)
-    total = signals[0].shape[-1]
-    times = jnp.arange(length / 2, total - length / 2 + 1, step, dtype=real) / fs
+    times = jnp.arange(length / 2, signals[0].shape[-1] - length / 2 + 1, step, dtype=real) / fs
     times = times if boundary is None else times - length / 2 / fs
     spectra = spectra.astype(jnp.result_type(dtype, np.complex64))
     spectra = spectra.real if y is None and mode == "psd" else spectra

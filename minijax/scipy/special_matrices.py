@@ -204,8 +204,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     ones = np.where(even, gap == 2, gap == -2) | ((rows == 1) & (columns == 0))
     which = np.where(even & (abs(gap) == 1), rows + 1 + (gap > 0), 0)
     which[:1, :1] = 1
-    matrix = jnp.where(which > 0, -(x / x[..., :1])[..., which], 0)
-    return jnp.where(ones, 1, matrix)
+    return jnp.where(ones, 1, jnp.where(which > 0, -(x / x[..., :1])[..., which], 0))
 
 
 # ── Constant matrices ────────────────────────────────────────────────────────────────────────

@@ -3,8 +3,6 @@
 Builds on `numpy`.  In JAX: `jax/_src/scipy/cluster/vq.py`.
 """
 
-from typing import Any
-
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact, promoted
@@ -27,7 +25,6 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     Raises:
       ValueError: for different numbers of axes, and more than two.
     """
-    points: Any
     points, centers = promoted("scipy.cluster.vq.vq", promote_dtypes_inexact, obs, code_book)
     if points.ndim != centers.ndim:
         raise ValueError("Observation and code_book should have the same rank")

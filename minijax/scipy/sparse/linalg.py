@@ -198,8 +198,7 @@ def _gmres(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator, r
         x, r, k = state
         basis, images = _arnoldi(lambda v: M(A(v)), r, restart)
         residual = jnp.zeros(restart + 1, b.dtype).at[0].set(_norm(r).astype(b.dtype))
-        square = jnp.conj(images) @ images.T
-        weights = jnp.linalg.solve(square, jnp.conj(images) @ residual)
+        weights = jnp.linalg.solve(jnp.conj(images) @ images.T, jnp.conj(images) @ residual)
         x = x + jnp.dot(weights, basis[:-1], precision=lax.Precision.HIGHEST)
         return x, M(b - A(x)), k + 1
     start = x, M(b - A(x)), 0

@@ -119,8 +119,7 @@ class Rotation(NamedTuple):
         """
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
-        axes = _axes(seq)
-        angles = _angles(self.quat, axes, seq.islower())
+        angles = _angles(self.quat, _axes(seq), seq.islower())
         return jnp.rad2deg(angles) if degrees else angles
 
     def as_matrix(self) -> Array:
