@@ -368,8 +368,7 @@ def sinc(x: Inexact, /) -> Array:
     # the series near zero, so that all derivatives are correct there
     series: Any = like(0, angle)
     for n in (11, 9, 7, 5, 3, 1):
-        term = like((-1) ** (n // 2) / math.factorial(n), angle)
-        series = term + lax.square(angle) * series
+        series = like((-1) ** (n // 2) / math.factorial(n), angle) + lax.square(angle) * series
     return weak_if_scalar(choose(near_zero, series, lax.sin(safe) / safe))
 
 

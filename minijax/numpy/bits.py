@@ -6,7 +6,6 @@ In JAX: `jax/_src/numpy/ufuncs.py`, `lax_numpy.py`.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import ml_dtypes
@@ -15,11 +14,10 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.transforms.jit import jit
-from minijax.numpy import arithmetic, joining, reductions, shaping
+from minijax.numpy import arithmetic, joining, reductions, shaping, unary
 from minijax.numpy.arguments import (AXIS_INDEX_ERROR, ArrayLike, Inexact, Operand, array_and_axis,
                                      broadcast_arrays_to_one_shape, check_axis_index, choose,
                                      convert, like, public, weak_if_scalar)
-from minijax.numpy.unary import abs, isfinite
 
 
 # ── The parts of a number ────────────────────────────────────────────────────────────────────
@@ -33,7 +31,7 @@ def frexp(x: Inexact, /) -> tuple[Array, Array]:
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise TypeError("frexp does not support complex-valued inputs")
     x = convert(x, x.dtype)
-    power, is_plain = _exponent(x), isfinite(x) & (x != 0)
+    power, is_plain = _exponent(x), unary.isfinite(x) & (x != 0)
     # in two steps, as the power itself may overflow
     half = power // 2
     scaled = x * _power_of_two(-half, x) * _power_of_two(half - power, x)
@@ -91,11 +89,11 @@ def gcd(x1: Operand, x2: Operand) -> Array:
     6
     """
     _check_integers("gcd", x1)
-    divisor = _euclid(*broadcast_arrays_to_one_shape(abs(x1), abs(x2)))
+    divisor = _euclid(*broadcast_arrays_to_one_shape(unary.abs(x1), unary.abs(x2)))
     return weak_if_scalar(convert(divisor, x1.dtype, x1.weak_type and x2.weak_type))
 
 
-@functools.partial(jit, inline=True)
+@jit(inline=True)
 def _euclid(x: Array, y: Array) -> Array:
     def step(pair: Any) -> Any:
         x, y = pair
@@ -110,7 +108,7 @@ def lcm(x1: Operand, x2: Operand) -> Array:
     12
     """
     _check_integers("lcm", x1)
-    x, y = abs(x1), abs(x2)
+    x, y = unary.abs(x1), unary.abs(x2)
     divisor: Any = gcd(x, y)
     multiple = choose(divisor == 0, 0, x * lax.div(*broadcast_arrays_to_one_shape(
         y, choose(divisor == 0, 1, divisor))))
@@ -130,7 +128,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     >>> bitwise_count(np.array([-3, 7]))
     Array([2, 3], dtype=uint8)
     """
-    count = x if x.dtype.kind == "b" else lax.population_count(abs(x))
+    count = x if x.dtype.kind == "b" else lax.population_count(unary.abs(x))
     return convert(count, np.dtype("uint8"))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes, errors, lax
+from minijax import config, core, dtypes, errors, lax, tree_util
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse, tracing
 from minijax.placement import named_sharding, resharding
 from minijax.numpy import interchange, shaping
@@ -24,7 +24,6 @@ from minijax.numpy.arguments import (
     shape_of_argument, static_index, static_value)
 from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import random_wrap_p
-from minijax.tree_util import tree_map
 
 
 # ── From values ──────────────────────────────────────────────────────────────────────────────
@@ -181,7 +180,7 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
         return _stacked(items, dtype)
     if any(isinstance(leaf, Array) for leaf in leaves):
         numbers = (leaf._buffer if isinstance(leaf, Array) else leaf for leaf in leaves)
-        buffers = tree_map(lambda _: next(numbers), items,
+        buffers = tree_util.tree_map(lambda _: next(numbers), items,
                            is_leaf=lambda x: not isinstance(x, (list, tuple)))
         try:
             values = np.array(buffers, dtype=dtype)

@@ -17,16 +17,13 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
-from minijax.numpy import contractions, diagonals, factorisations, reductions
+from minijax.numpy import (contractions, diagonals, factorisations, reductions, searching, shaping,
+                           vectorization)
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
                                      check_promotion, choose, convert, indices_along,
                                      promote_dtypes_inexact, promoted, public, static_value)
-from minijax.numpy.searching import take_along_axis
-from minijax.numpy.shaping import moveaxis, reshape
-from minijax.numpy.vectorization import vectorize
 from minijax.primitives.linalg import adjoint, symmetrized
 from minijax.primitives.lu import solve as lax_solve
-from minijax.primitives.slots import real_dtype
 
 
 SlogdetResult = namedtuple("SlogdetResult", "sign logabsdet")
@@ -57,10 +54,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
                          "recover this behavior, use solve(a, b[..., None]).squeeze(-1).")
     if b.ndim > 1:
         check_loop_ranks("(m,m),(m,n)->(m,n)", (a.shape[:-2], b.shape[:-2]), (a, b))
-        return vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")(a, b)
+        return vectorization.vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")(a, b)
     one = lambda a, b: lax_solve(a, b[:, None])[:, 0]
     check_loop_ranks("(m,m),(m)->(m)", (a.shape[:-2], ()), (a, b))
-    return vectorize(one, signature="(m,m),(m)->(m)")(a, b)
+    return vectorization.vectorize(one, signature="(m,m),(m)->(m)")(a, b)
 
 
 def _check_square(what: str, a: Any, end: str = "") -> None:
@@ -90,13 +87,13 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Array:
     """
     a, b = as_arrays("tensorsolve", a, b)
     if axes is not None:
-        a = moveaxis(a, axes, range(a.ndim - len(axes), a.ndim))
+        a = shaping.moveaxis(a, axes, range(a.ndim - len(axes), a.ndim))
     shape = a.shape[b.ndim:]
     refuse((a.shape[:b.ndim] != b.shape, "After moving axes to end, leading shape of a must match "
             f"shape of b. got a.shape={a.shape}, b.shape={b.shape}"),
            (math.prod(shape) != b.size, "Input arrays must have prod(a.shape[:b.ndim]) == "
             f"prod(a.shape[b.ndim:]); got a.shape={a.shape}, b.ndim={b.ndim}."), error=ValueError)
-    return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (-1,))), shape)
+    return solve(a.reshape(b.size, b.size), b.reshape(-1)).reshape(shape)
 
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
@@ -116,7 +113,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
         raise ValueError("tensorinv is only possible when the product of the first `ind` "
                          "dimensions equals that of the remaining dimensions. got "
                          f"arr.shape={a.shape} with ind={ind}.")
-    return reshape(inv(reshape(a, (math.prod(rows), math.prod(columns)))), columns + rows)
+    return inv(a.reshape(math.prod(rows), math.prod(columns))).reshape(columns + rows)
 
 
 # ── Determinants ─────────────────────────────────────────────────────────────────────────────
@@ -159,7 +156,7 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     factors, permutation, diagonal, parity = _lu_parts(a)
     others = reductions.prod(diagonal[..., :-1], -1) * parity
     whole = others * diagonal[..., -1]
-    rows = take_along_axis(a_dot, permutation[..., None], -2)
+    rows = searching.take_along_axis(a_dot, permutation[..., None], -2)
     x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
     row, column = indices_along(factors.shape, -2, -1)
     is_last = row == a.shape[-1] - 1
@@ -246,10 +243,9 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Array([[1, 5],
            [0, 1]], dtype=int32)
     """
-    if a.ndim < 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
-    if a.shape[-1] != a.shape[-2]:
-        raise TypeError("Last 2 dimensions of the array must be square")
+    refuse((a.ndim < 2,
+            f"{a.ndim}-dimensional array given. Array must be at least two-dimensional"),
+           (a.shape[-1:] != a.shape[-2:-1], "Last 2 dimensions of the array must be square"))
     try:
         n = operator.index(n)
     except TypeError:
@@ -385,11 +381,10 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     a, b = promote_dtypes_inexact(a, b)
     if a.shape[0] != b.shape[0]:
         raise ValueError("Leading dimensions of input arrays must match")
-    if a.ndim != 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
-    if b.ndim not in (1, 2):
-        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
-    check_promotion(real_dtype(a.dtype).type(0), rcond)
+    refuse((a.ndim != 2, f"{a.ndim}-dimensional array given. Array must be two-dimensional"),
+           (b.ndim not in (1, 2),
+            f"{b.ndim}-dimensional array given. Array must be one or two-dimensional"))
+    check_promotion(dtypes.to_floating_dtype(a.dtype).type(0), rcond)
     sides = b if b.ndim == 2 else b[:, None]
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)

@@ -17,7 +17,6 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import creation, joining, shaping, unary
 from minijax.numpy.arguments import ArrayLike, Axes, as_array, public
-from minijax.primitives.slots import real_dtype
 from minijax.primitives.fft import FftType
 from minijax.transforms.prepared import export_all as _export_all
 
@@ -26,7 +25,7 @@ Sizes = tuple[int, ...] | None
 
 # ── The implementation of all transforms ─────────────────────────────────────────────────────
 
-def _transform(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
+def _transform(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     """The axes are moved last, cut or padded to the sizes `s`, transformed, and moved back."""
     if name.endswith("fft"):  # one size and one axis
         _check_one_axis(name, axes)
@@ -363,8 +362,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     a = unary.conj(a)
     _check_one_axis("hfft", axis)
     size = (a.shape[axis] - 1) * 2 if n is None else n
-    out: Any = _transform("hfft", FftType.IRFFT, a, n, axis, norm)
-    return out * size
+    return _transform("hfft", FftType.IRFFT, a, n, axis, norm) * size
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -384,8 +382,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     _check_one_axis("ihfft", axis)
     a = creation.asarray(a)
     size = a.shape[axis] if n is None else n
-    out: Any = unary.conj(_transform("ihfft", FftType.RFFT, a, n, axis, norm))
-    return out * (1 / size)
+    return lax.conj(_transform("ihfft", FftType.RFFT, a, n, axis, norm)) * (1 / size)
 
 
 # ── Frequencies and shifts ───────────────────────────────────────────────────────────────────
@@ -406,7 +403,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     """
     _check_scalars("fftfreq", n, d)
     dtype = dtype or dtypes.default_float_dtype()
-    computed = real_dtype(dtypes.to_inexact_dtype(np.dtype(dtype)))
+    computed = dtypes.to_floating_dtype(np.dtype(dtype))
     multiples: Any = (creation.arange(n, dtype=computed) + n // 2) % n - n // 2
     return (multiples / creation.array(d * n, dtype=computed)).astype(dtype)
 
@@ -425,8 +422,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     """
     _check_scalars("rfftfreq", n, d)
     dtype = dtype or dtypes.default_float_dtype()
-    multiples: Any = creation.arange(n // 2 + 1, dtype=dtype)
-    return multiples / creation.array(d * n, dtype=dtype)
+    return creation.arange(n // 2 + 1, dtype=dtype) / creation.array(d * n, dtype=dtype)
 
 
 def _check_scalars(name: str, n: Any, d: Any) -> None:

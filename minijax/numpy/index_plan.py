@@ -59,10 +59,9 @@ def parse(index: Any, shape: Sequence[int]) -> list[Entry]:
                          f"but {sum(taken)} were indexed")
     if not any(item is Ellipsis for item in items):
         items, taken = [*items, Ellipsis], [*taken, 0]
-    rest = len(shape) - sum(taken)
     entries, axis = [], 0
     for position, (item, count) in enumerate(zip(items, taken, strict=True)):
-        count = rest if item is Ellipsis else count
+        count = len(shape) - sum(taken) if item is Ellipsis else count
         for k, (kind, value) in enumerate(_meanings(item, shape[axis:axis + count], position)):
             at, size = (axis + k, shape[axis + k]) if count else (None, 1)
             if size == 0 and kind in ("integer", "array") and np.ndim(value) == 0:

@@ -15,11 +15,10 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.control_flow.reducers import applied_repeatedly
 from minijax.core import Array, as_value
 from minijax.lax import GatherScatterMode
+from minijax.numpy import creation, vectorization
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
-from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import (Entry, ascending, make_plan, parse, shared_dtype,
                                       signed_indices)
-from minijax.numpy.vectorization import vectorize
 from minijax.primitives.gather_scatter import gather_params
 from minijax.transforms.prepared import prepared
 from minijax.util import exports, lazily
@@ -186,7 +185,7 @@ def _as_update(y: Any, dtype: Any) -> Array:
     if (type(y) is int and dtypes.issubdtype(dtype, np.integer)
             and dtypes.iinfo(dtype).min <= y <= dtypes.iinfo(dtype).max):
         return as_value(np.asarray(y, dtype)[()])
-    return as_value(y) if isinstance(y, (bool, int, float, complex)) else asarray(y)
+    return as_value(y) if isinstance(y, (bool, int, float, complex)) else creation.asarray(y)
 
 
 def _warn_if_unsafe(y: Array, x: Array) -> None:
@@ -310,7 +309,7 @@ class _IndexUpdateRef:
         """`x[idx] = func(x[idx])`, element by element, once more for every time it is repeated."""
         how = {"mode": options.get("mode"),
                "wrap_negative_indices": options.get("wrap_negative_indices", True)}
-        old, mapped, new = self.get(**how), vectorize(func), None
+        old, mapped, new = self.get(**how), vectorization.vectorize(func), None
         if _may_repeat(self.index) and not options.get("unique_indices"):
             none = lax.full(self.array.shape, 0, np.int32)
             times = type(self)(none, self.index).add(1, **options)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import dtypes, lax, tree_util
 from minijax.core import Array, refuse, stood_for
 from minijax.numpy import creation, reductions, searching, sorting, unary, vectorization
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays, choose,
@@ -129,8 +129,8 @@ def block(arrays: Any) -> Array:
     Array([[1., 0.],
            [2., 3.]], dtype=float32)
     """
-    depth, parts = _depth(arrays), _leaves(arrays)
-    rank = max([depth, *(x.ndim for x in parts)])
+    depth = _depth(arrays)
+    rank = max([depth, *(as_array("block", x).ndim for x in tree_util.tree_leaves(arrays))])
 
     def joined(x: Any, axis: int) -> Any:
         if isinstance(x, list):
@@ -152,11 +152,6 @@ def _depth(arrays: Any) -> int:
     if any(each != first for each in others):
         raise ValueError("Mismatched list depths in jax.numpy.block")
     return first + 1
-
-
-def _leaves(arrays: Any) -> list[Any]:
-    return [x for each in arrays for x in _leaves(each)] if isinstance(arrays, list) else [
-        as_array("block", arrays)]
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
@@ -353,13 +348,12 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
         for axis, pair in enumerate(widths):
             a = vectorization.apply_along_axis(mode, axis, a, pair, axis, kwargs)
         return a
-    if (mode in _ALONG_AXIS or mode in ("constant", "empty")) and (
-            others := kwargs.keys() - {_PAD_OPTION.get(mode)}):
+    if mode not in (*_ALONG_AXIS, "constant", "empty"):
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+    if others := kwargs.keys() - {_PAD_OPTION.get(mode)}:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {others}")
     if mode in ("constant", "empty"):
         return _pad_constant(a, widths, kwargs.pop("constant_values", 0))
-    if mode not in _ALONG_AXIS:
-        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
     for axis, pair in enumerate(widths):
         a = _ALONG_AXIS[mode](a, axis, pair, mode, **kwargs)
     return a

@@ -17,8 +17,7 @@ from minijax.core import Array, as_value
 from minijax.numpy.arguments import (ArrayLike, Numeric, Operand, check_promotion, choose, convert,
                                      from_lax, promote_args, promote_args_numeric, promote_shapes,
                                      public, weak_if_scalar)
-from minijax.numpy.creation import asarray
-from minijax.numpy.unary import isfinite, isnan
+from minijax.numpy import creation, unary
 
 
 def _lexicographic(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -132,8 +131,8 @@ def isclose(a: Operand, b: Operand, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1
     real = dtypes.to_floating_dtype(a.dtype)
     allowed = lax.add(convert(atol, real), lax.mul(convert(rtol, real), lax.abs(b)))
     near = lax.le(lax.abs(lax.sub(a, b)), allowed)
-    close = lax.bitwise_or(lax.bitwise_and(isfinite(b), near), lax.eq(a, b))
-    return close | isnan(a) & isnan(b) if equal_nan else close
+    close = lax.bitwise_or(lax.bitwise_and(unary.isfinite(b), near), lax.eq(a, b))
+    return close | unary.isnan(a) & unary.isnan(b) if equal_nan else close
 
 
 def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
@@ -153,12 +152,12 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     >>> array_equal(np.array([1, 2]), np.array([1, 2])), array_equal(np.array([1, 2]), 1)
     (Array(True, dtype=bool), Array(False, dtype=bool))
     """
-    a1, a2 = asarray(a1), asarray(a2)
+    a1, a2 = creation.asarray(a1), creation.asarray(a2)
     if a1.shape != a2.shape:
         return as_value(False)
     check_promotion(a1, a2)
     same = equal(a1, a2)
-    return _all(same | isnan(a1) & isnan(a2) if equal_nan else same)
+    return _all(same | unary.isnan(a1) & unary.isnan(a2) if equal_nan else same)
 
 
 def array_equiv(a1: Any, a2: Any) -> Array:
@@ -167,7 +166,7 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     >>> bool(array_equiv(np.array([2, 2]), 2))
     True
     """
-    a1, a2 = asarray(a1), asarray(a2)
+    a1, a2 = creation.asarray(a1), creation.asarray(a2)
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
         return _all(equal(a1, a2))

@@ -17,11 +17,9 @@ from minijax.placement.device_put import block_until_ready, device_put
 from minijax.placement.devices import CPU
 from minijax.placement.resharding import shards
 from minijax.placement.named_sharding import Format, Layout, SingleDeviceSharding
-from minijax.numpy import (arithmetic, contractions, creation, diagonals, display, indexing,
-                           interchange, joining, logic, putting, reductions, searching, shaping,
-                           sorting, unary)
-from minijax.numpy.arguments import as_array
-from minijax.primitives.slots import real_dtype
+from minijax.numpy import (arguments, arithmetic, contractions, creation, diagonals, display,
+                           indexing, interchange, joining, logic, putting, reductions, searching,
+                           shaping, sorting, unary)
 from minijax.transforms.prepared import boundary, prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
 
@@ -82,7 +80,7 @@ def _as_pairs(x: Any, dtype: np.dtype) -> Any:
     if x.dtype.kind == "c":
         parts = joining.stack([lax.real(x), lax.imag(x)], -1)
         return shaping.reshape(parts, (*x.shape[:-1], -1)).view(dtype)
-    parts = x.view(real_dtype(dtype))
+    parts = x.view(dtypes.to_floating_dtype(dtype))
     return lax.complex(parts[..., ::2], parts[..., 1::2])
 
 
@@ -141,8 +139,7 @@ def _refused_of_tracers(error: type[Exception], words: str, name: str) -> Any:
         said = words.format(name=name, kind=type(self).__name__, origin=self._origin_msg(),
                             x=f"traced array with shape {self.aval.str_long()}")
         raise error(self, said) if error is errors.ConcretizationTypeError else error(said)
-    is_property = isinstance(getattr(Array, name), property)
-    return property(refuse) if is_property else api_boundary(refuse)
+    return (property if isinstance(getattr(Array, name), property) else api_boundary)(refuse)
 
 
 def _missing_of_tracers(self: Any, name: str) -> Any:
@@ -233,7 +230,7 @@ class _Methods:
     def __contains__(self: Any, value: Any) -> bool:
         if value is None or isinstance(value, str):
             raise TypeError(f"Array.__contains__: unsupported operand type {type(value)}.")
-        value = as_array("Array.__contains__", value)
+        value = arguments.as_array("Array.__contains__", value)
         refuse((self.ndim != 1, "Array.__contains__: search array must be one-dimensional, "
                 f"got arr.shape={self.shape}."),
                (value.ndim, "Array.__contains__: query value must be a scalar, "

@@ -177,8 +177,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     coefficients = lax.concatenate([convert(p, p.dtype), convert(lax.broadcast_in_dim(
         constants, (m,), (0,)), p.dtype)], 0)
     powers = np.arange(coefficients.size - 1, -1, -1.0)[:, None] - np.arange(m)
-    factors: Any = np.prod(np.maximum(powers, 1), axis=1)
-    return coefficients / factors.astype(coefficients.dtype)
+    return coefficients / np.prod(np.maximum(powers, 1), axis=1).astype(coefficients.dtype)
 
 
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,

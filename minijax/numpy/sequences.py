@@ -130,8 +130,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
     if whole:
         is_half = is_half & (period % 2 == 0)
     nearest = choose(is_half, half, nearest)
-    least = half if discont is None else discont
-    change = choose(lax.abs(steps) < least, 0, nearest - steps)
+    change = choose(lax.abs(steps) < (half if discont is None else discont), 0, nearest - steps)
     start = min(1, p.shape[axis])
     first = lax.slice_in_dim(p, 0, start, axis=axis)
     later = lax.slice_in_dim(p, start, None, axis=axis)
@@ -173,7 +172,7 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
     return values
 
 
-@functools.partial(jit, inline=True)
+@jit(inline=True)
 def _interp_linear(x: Any, xp: Any, fp: Any) -> Any:
     """On the line between two points; beyond the ends, on the first or the last line."""
     right_of: Any = arithmetic.clip(sorting.searchsorted(xp, x, "right"), 1, xp.size - 1)

@@ -15,11 +15,10 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import reductions, searching, sorting, unary
+from minijax.numpy import reductions, searching, shaping, sorting, unary
 from minijax.numpy.arguments import (Alike, ArrayLike, as_array, broadcast_to_shape,
                                      check_promotion, choose, convert, promote_dtypes, public,
                                      static_value)
-from minijax.numpy.shaping import moveaxis, ravel
 
 
 def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
@@ -33,7 +32,7 @@ def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise ValueError(f"method={method!r} is not implemented; options are 'compare_all', "
                          "'binary_search', 'sort', and 'auto'")
-    tests = lax.broadcast_to_rank(ravel(test_elements), element.ndim + 1)
+    tests = lax.broadcast_to_rank(shaping.ravel(test_elements), element.ndim + 1)
     is_member = reductions.any(lax.expand_dims(element, (element.ndim,)) == tests, -1)
     return ~is_member if invert else is_member
 
@@ -66,9 +65,9 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
                      "size.")
     if ar.dtype.kind == "c" and equal_nan:  # whichever part of it is nan
         ar = choose(unary.isnan(ar), np.nan, ar)
-    rows: Any = ravel(ar)
+    rows: Any = shaping.ravel(ar)
     if axis is not None:
-        rows = moveaxis(ar, operator.index(axis), 0)
+        rows = shaping.moveaxis(ar, operator.index(axis), 0)
         rows = lax.reshape(rows, (rows.shape[0], math.prod(rows.shape[1:])))
     only_filled = size if size and not rows.shape[0] else 0
     if only_filled and fill_value is None:
@@ -90,13 +89,12 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
                   else choose(mask, fill, values))
     if axis is not None:
         values = lax.reshape(values, (values.shape[0], *np.delete(ar.shape, axis).tolist()))
-        values = moveaxis(values, 0, axis)
+        values = shaping.moveaxis(values, 0, axis)
     outs: list[Any] = [values]
     if return_index:
         outs.append(indices)
     if return_inverse:
-        number = dtypes.default_int_dtype()
-        group = lax.cumsum(convert(first, number), 0) - 1
+        group = lax.cumsum(convert(first, dtypes.default_int_dtype()), 0) - 1
         inverse = lax.full_like(group, 0).at[order].set(group)
         outs.append(lax.reshape(inverse, ar.shape) if axis is None else inverse)
     if return_counts:
@@ -227,7 +225,7 @@ def _ravel_operands(name: str, size: int | None, *arrays: ArrayLike) -> list[Any
         for x in arrays:
             static_value(x, f"The error arose in {name}(). To use it here, say how large the "
                             "result is with the size argument.")
-    return [ravel(x) for x in arrays]
+    return [shaping.ravel(x) for x in arrays]
 
 
 def _unique_where(x: Any, mask: Any, size: int | None, fill_value: Any) -> tuple[Any, Any]:

@@ -6,7 +6,6 @@ In JAX: `jax/_src/numpy/sorting.py`, `reductions.py`, `lax_numpy.py`.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -112,7 +111,7 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
     return _binary_search(a, v, side=side, index=index)
 
 
-@functools.partial(jit, static_argnames=("side", "index"), inline=True)
+@jit(static_argnames=("side", "index"), inline=True)
 def _binary_search(a: Array, v: Array, side: str, index: Any) -> Array:
     low, high = (lax.full(v.shape, n, index) for n in (0, a.size))
     for _ in range(a.size.bit_length()):

@@ -311,7 +311,7 @@ def _scatter_method(of_numbers: str, of_truths: str) -> Callable[..., Array]:
         x.at[indices], of_truths if x.dtype == bool else of_numbers)(b)
 
 
-_inexact = lambda x: promote_dtypes_inexact(x)[0]
+_inexact, _is_nonzero = lambda x: promote_dtypes_inexact(x)[0], lambda x: x != 0
 
 add = _ufunc(arithmetic.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum,
              at=_scatter_method("add", "max"))
@@ -321,18 +321,15 @@ subtract = _ufunc(arithmetic.subtract, at=_scatter_method("subtract", "subtract"
 negative = _ufunc(unary.negative)
 maximum: Any = _ufunc(arithmetic.maximum, reduce=_extremum(reductions.max))
 minimum = _ufunc(arithmetic.minimum, reduce=_extremum(reductions.min))
-bitwise_and, bitwise_or, bitwise_xor = (
-    _ufunc(function, e, reduce=_reduction(reduce, join, e, _check_integer))
-    for function, reduce, join, e in (
-        (logic.bitwise_and, lax.reduce_and, lax.bitwise_and, -1),
-        (logic.bitwise_or, lax.reduce_or, lax.bitwise_or, 0),
-        (logic.bitwise_xor, lax.reduce_xor, lax.bitwise_xor, 0)))
-logical_and, logical_or, logical_xor = (
-    _ufunc(function, e, reduce=_reduction(reduce, join, e, lambda x: x != 0))
-    for function, reduce, join, e in (
-        (logic.logical_and, lax.reduce_and, lax.bitwise_and, True),
-        (logic.logical_or, lax.reduce_or, lax.bitwise_or, False),
-        (logic.logical_xor, lax.reduce_xor, lax.bitwise_xor, False)))
+bitwise_and, bitwise_or, bitwise_xor, logical_and, logical_or, logical_xor = (
+    _ufunc(function, e, reduce=_reduction(reduce, join, e, prepare))
+    for function, reduce, join, e, prepare in (
+        (logic.bitwise_and, lax.reduce_and, lax.bitwise_and, -1, _check_integer),
+        (logic.bitwise_or, lax.reduce_or, lax.bitwise_or, 0, _check_integer),
+        (logic.bitwise_xor, lax.reduce_xor, lax.bitwise_xor, 0, _check_integer),
+        (logic.logical_and, lax.reduce_and, lax.bitwise_and, True, _is_nonzero),
+        (logic.logical_or, lax.reduce_or, lax.bitwise_or, False, _is_nonzero),
+        (logic.logical_xor, lax.reduce_xor, lax.bitwise_xor, False, _is_nonzero)))
 logaddexp = _ufunc(arithmetic.logaddexp, -np.inf, reduce=_reduction(
     _log_of_sum, arithmetic.logaddexp, -np.inf, _inexact))
 logaddexp2 = _ufunc(arithmetic.logaddexp2, -np.inf, reduce=_reduction(
