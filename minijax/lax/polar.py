@@ -9,11 +9,8 @@ from typing import Any
 from minijax import dtypes
 from minijax.core import Array, as_value, refuse
 from minijax.control_flow.loops import while_loop
-from minijax.primitives import comparison, eigh_svd, joining, shape
-from minijax.primitives.algebra import sqrt
-from minijax.primitives.ad_util import filled
+from minijax.primitives import ad_util, algebra, comparison, eigh_svd, joining, rounding, shape
 from minijax.primitives.linalg import adjoint, cholesky, identity_like, matmul, triangular_solve
-from minijax.primitives.rounding import abs
 
 
 def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None,
@@ -52,9 +49,10 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
     limit = 10 if max_iterations is None else max_iterations
     eps = float(dtypes.finfo(x.dtype).eps) if eps is None else eps
     steps = _weights(eps, limit)
-    rows, columns = (abs(x).sum(axis).max(initial=0) for axis in (1, 0))
+    rows, columns = (rounding.abs(x).sum(axis).max(initial=0) for axis in (1, 0))
     # one over an upper bound of the largest singular value; of zeros, one
-    scale = comparison.select(rows == 0, filled(1, rows), 1 / (sqrt(rows) * sqrt(columns)))
+    scale = comparison.select(rows == 0, ad_util.filled(1, rows),
+                              1 / (algebra.sqrt(rows) * algebra.sqrt(columns)))
     u, changes = x * scale, as_value(True)
     for weights in steps:
         u, changes = _step(u, weights, eps)
@@ -95,10 +93,10 @@ def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any,
         quotient = adjoint(triangular_solve(factor, half, left_side=True, lower=True,
                                             transpose_a=True, conjugate_a=True))
     after: Any = b / c * u + weight * quotient
-    change = abs(after - u)
+    change = rounding.abs(after - u)
     return after, is_ill | ((change * change).sum() > (5 * eps) ** (2 / 3))
 
 
 def _masked(x: Any, m: Any, n: Any) -> Any:
     rows, columns = (shape.broadcasted_iota("int32", x.shape, axis) for axis in (0, 1))
-    return comparison.select((rows < m) & (columns < n), x, filled(0, x))
+    return comparison.select((rows < m) & (columns < n), x, ad_util.filled(0, x))

@@ -54,8 +54,7 @@ def _exchanged(operand: Any, output: Any, input_offsets: Any, send_sizes: Any, o
         source = clamp(np.zeros((), start.dtype), algebra.add(offset[sender], start[sender]),
                        np.asarray(rows.shape[1] - 1, start.dtype))
         received = gather_scatter.index_take(rows[sender], (source,), (0,))
-        mask = broadcast_in_dim(is_sent[sender], output.shape, (0,))
-        output = select_n(mask, output, received)
+        output = select_n(broadcast_in_dim(is_sent[sender], output.shape, (0,)), output, received)
     return output
 
 

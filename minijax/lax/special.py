@@ -282,7 +282,7 @@ def random_gamma_grad(a: Any, x: Any) -> Array:
     return converted(_sample_grad(a, x), x.dtype)
 
 
-@functools.partial(jit, inline=True)
+@jit(inline=True)
 @_wide
 def _sample_grad(a: Array, x: Array) -> Array:
     return _grad_a(a, x, True)
@@ -350,8 +350,7 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
     a0, b0, x0 = safe(a, half), safe(b, half), safe(x, half)
     is_swapped = x0 > (a0 + 1) / (a0 + b0 + 2)  # betainc(a, b, x) is 1 - betainc(b, a, 1 - x)
     p, q = select(is_swapped, b0, a0), select(is_swapped, a0, b0)
-    y = select(is_swapped, 1 - x0, x0)
-    result = _beta_powers(a0, b0, x0) / p * _beta_fraction(p, q, y)
+    result = _beta_powers(a0, b0, x0) / p * _beta_fraction(p, q, select(is_swapped, 1 - x0, x0))
     result = select(is_swapped, 1 - result, result)
     # in the limits the whole distribution is at 0, or at 1
     at_zero, at_one = (a == 0) | (b == np.inf), (b == 0) | (a == np.inf)

@@ -149,26 +149,16 @@ def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, varian
         truncated = 0.95311164380491208 if is_complex else 0.87962566103423978
         stddev = jnp.sqrt(variance) / jnp.array(truncated, dtype)
         if is_complex:
-            return _complex_truncated_normal(key, 2, shape, dtype) * stddev
+            p = 1 - math.exp(-2 ** 2)  # the probability of a number so small
+            return _complex(key, shape, dtype, lambda u: -jnp.log1p(-p * u)) * stddev
         return random.truncated_normal(key, -2, 2, shape, dtype) * stddev
     if distribution == "normal":
         return random.normal(key, shape, dtype) * jnp.sqrt(variance)
     if distribution == "uniform" and is_complex:
-        return _complex_uniform(key, shape, dtype) * jnp.sqrt(2 * variance)
+        return _complex(key, shape, dtype, lambda u: u) * jnp.sqrt(2 * variance)
     if distribution == "uniform":
         return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
     raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
-
-
-def _complex_truncated_normal(key: Any, upper: float, shape: Sequence[int], dtype: Any) -> Array:
-    """Complex normal numbers, of absolute values below `upper` only."""
-    p = 1 - math.exp(-upper ** 2)  # the probability of such a number
-    return _complex(key, shape, dtype, lambda u: -jnp.log1p(-p * u))
-
-
-def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Array:
-    """Complex numbers, uniform in the unit disk."""
-    return _complex(key, shape, dtype, lambda u: u)
 
 
 def _complex(key: Any, shape: Sequence[int], dtype: Any, square: Callable[[Array], Array]) -> Array:
@@ -212,9 +202,8 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
             return jnp.zeros(shape, dtype)
         columns = shape[column_axis]
         matrix = random.orthogonal(key, math.prod(shape) // columns, (), dtype, columns)
-        others = np.delete(shape, column_axis).tolist()
         return jnp.array(scale, dtype) * jnp.moveaxis(
-            matrix.reshape(*others, columns), -1, column_axis)
+            matrix.reshape(*np.delete(shape, column_axis), columns), -1, column_axis)
     return _initializer(draw, dtype)
 
 

@@ -55,8 +55,7 @@ _softmax_by_result = custom_jvp(_softmax, nondiff_argnums=(1,))
 def _softmax_jvp(axis: Axes, primals: tuple, tangents: tuple) -> tuple:
     x, where = primals
     y = _softmax_by_result(x, axis, where)
-    mean = jnp.sum(y * tangents[0], axis, where=where, keepdims=True)
-    return y, y * (tangents[0] - mean)
+    return y, y * (tangents[0] - jnp.sum(y * tangents[0], axis, where=where, keepdims=True))
 
 
 def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:

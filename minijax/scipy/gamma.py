@@ -225,8 +225,7 @@ def comb(N: Inexact, k: Inexact, *, repetition: bool = False) -> Array:
         return jnp.where((k == 0) & (N >= 0), 1, comb(N + k - 1, k))
     is_possible = (k <= N) & (N >= 0) & (k >= 0)
     n, k = jnp.where(is_possible, N, 0), jnp.where(is_possible, k, 0)
-    ways = jnp.exp(-betaln(n - k + 1, k + 1) - jnp.log1p(n))
-    return jnp.where(is_possible, ways, 0)
+    return jnp.where(is_possible, jnp.exp(-betaln(n - k + 1, k + 1) - jnp.log1p(n)), 0)
 
 
 @promote_to_real(lambda t, out, z, m: t * (out * (lax.digamma(z + m) - lax.digamma(z))),

@@ -5,7 +5,6 @@ Builds on `gamma`.  In JAX: `jax/_src/scipy/special.py`.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -165,7 +164,7 @@ def bessel_jn(z: Array, *, v: int, n_iter: int = 50) -> Array:
     return _bessel_jn(z, v, static_int(n_iter, "Argument n_iter of bessel_jn."))
 
 
-@functools.partial(jit, static_argnums=(1, 2), inline=True)
+@jit(static_argnums=(1, 2), inline=True)
 def _bessel_jn(z: Array, v: int, n_iter: int) -> Array:
     orders = np.arange(n_iter, 0, -1)
 
@@ -239,7 +238,7 @@ def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
     return jnp.where((order <= degree)[..., None], scaled, 0)
 
 
-@functools.partial(jit, static_argnums=4, inline=True)
+@jit(static_argnums=4, inline=True)
 def _legendre(n: Any, m: Any, cosine: Any, sine: Any, n_max: int) -> Any:
     """Legendre functions of a cosine, normalised as for spherical harmonics; DLMF 14.10.3."""
     def upwards(k: Any, state: Any) -> Any:

@@ -263,8 +263,7 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
     x, y = promote_dtypes_inexact(as_array("qr_multiply", a), as_array("qr_multiply", c))
     is_left, matrix = mode == "left", jnp.atleast_2d(y)
     matrix = matrix.mT if is_left and y.ndim == 1 else matrix
-    stack = jnp.broadcast_shapes(x.shape[:-2], matrix.shape[:-2])
-    x = jnp.broadcast_to(x, stack + x.shape[-2:])
+    x = jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape[:-2], matrix.shape[:-2]) + x.shape[-2:])
     q, *rest = lax.linalg.qr(x, pivoting=pivoting, full_matrices=False)
     size_c, size_q = ((matrix.shape[-2], q.shape[-1]) if is_left else
                       (matrix.shape[-1], q.shape[-2]))

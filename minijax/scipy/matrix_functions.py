@@ -46,14 +46,13 @@ def expm(A: Inexact, *, upper_triangular: bool = False, max_squarings: int = 16)
     return jnp.vectorize(one, signature="(n,n)->(n,n)")(A)
 
 
-@functools.partial(jit, static_argnums=1, inline=True)
+@jit(static_argnums=1, inline=True)
 def _expm(x: Any, max_squarings: int) -> Any:
     """``exp(x) = exp(x / 2ⁿ)`` squared n times."""
     size: Any = jnp.linalg.norm(lax.stop_gradient(x), 1) if x.size else jnp.zeros(())
     count: Any = jnp.maximum(0, jnp.ceil(jnp.log2(size / _MAX_NORM)))
-    root = _pade(x / jnp.exp2(count))
     power, _ = lax.scan(lambda y, i: (lax.cond(i < count, lambda: y @ y, lambda: y), None),
-                        root, jnp.arange(max_squarings, dtype=count.dtype))
+                        _pade(x / jnp.exp2(count)), jnp.arange(max_squarings, dtype=count.dtype))
     return jnp.where(count > max_squarings, jnp.nan, power)
 
 
@@ -162,7 +161,7 @@ def sqrtm(A: Inexact, blocksize: int = 1) -> Array:
     return _sqrtm_of_schur(*complex_schur(A))
 
 
-@functools.partial(jit, inline=True)
+@jit(inline=True)
 def _sqrtm_of_schur(t: Any, z: Any) -> Any:
     """The square root of ``z t z*``, column by column."""
     roots = jnp.sqrt(jnp.diagonal(t))
@@ -302,7 +301,7 @@ def _eigenvectors(d: Any, e: Any) -> Any:
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2))
-@functools.partial(jit, static_argnums=(0, 1), inline=True)
+@jit(static_argnums=(0, 1), inline=True)
 def _bisected(first: int, stop: int, tol: float | None, d: Any, e: Any) -> Any:
     """Bisection of intervals by the number of eigenvalues below the midpoint.
 
@@ -338,8 +337,7 @@ def _count_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
         pivot = row[0] - x - row[1] / before
         pivot = jnp.where(abs(pivot) <= smallest, -smallest, pivot)
         return (pivot, count + (pivot < 0)), None
-    start = jnp.ones_like(x), jnp.zeros(x.shape, jnp.int32)
-    return lax.scan(pivots, start, (d, squares))[0][1]
+    return lax.scan(pivots, (jnp.ones_like(x), jnp.zeros(x.shape, jnp.int32)), (d, squares))[0][1]
 
 
 @_bisected.defjvp

@@ -50,7 +50,7 @@ def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: i
     return _map_coordinates(array, coordinates, cval, order, mode)
 
 
-@functools.partial(jit, static_argnames=("order", "mode"), inline=True)
+@jit(static_argnames=("order", "mode"), inline=True)
 def _map_coordinates(array: Any, coordinates: list, cval: Any, order: int, mode: str) -> Array:
     neighbours_of = (_nearest_indices_and_weights, _linear_indices_and_weights)[order]
 

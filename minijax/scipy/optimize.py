@@ -153,8 +153,7 @@ class _Matrix:
         rho, shear = 1 / (y @ s), jnp.eye(s.size, dtype=s.dtype) - jnp.outer(s, y) / (y @ s)
         # rounding errors of an identity that is much larger than the true inverse would remain
         size = (y @ s) / (y @ y)
-        is_tiny = is_first & (size < 10 * jnp.finfo(s.dtype).eps)
-        before = jnp.where(is_tiny, size * inverse, inverse)
+        before = jnp.where(is_first & (size < 10 * jnp.finfo(s.dtype).eps), size * inverse, inverse)
         return jnp.where(jnp.isfinite(rho), shear @ before @ shear.T + rho * jnp.outer(s, s),
                          inverse)
 

@@ -74,9 +74,8 @@ def _mode_of_columns(rows: Any) -> tuple[Any, Any]:
         nans = jnp.full(rows.shape[1:], jnp.nan, float)
         return nans, jnp.zeros_like(nans)
     ordered = jnp.sort(rows, 0)
-    starts = _run_starts(ordered)
     indices = jnp.arange(rows.shape[0])[:, None]
-    counts = indices - lax.cummax(jnp.where(starts, indices, 0)) + 1
+    counts = indices - lax.cummax(jnp.where(_run_starts(ordered), indices, 0)) + 1
     # the end of the longest run; of several, argmax takes the first
     last = jnp.argmax(counts, 0)[None]
     return tuple(jnp.take_along_axis(x, last, 0)[0] for x in (ordered, counts))

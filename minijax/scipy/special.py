@@ -324,8 +324,7 @@ def _log_ndtr_lower(x: Any, series_order: int) -> Any:
 def _tail_series(x: Any, series_order: int) -> Any:
     """``1 - 1/x² + 3/x⁴ - 15/x⁶ …``."""
     square: Any = jnp.square(x)
-    total: Any = jnp.ones_like(x)
-    term: Any = total
+    term = total = jnp.ones_like(x)
     for n in range(1, series_order + 1):
         term = term * (1 - 2 * n) / square
         total = total + term

@@ -363,9 +363,8 @@ class gennorm:
 
     logpdf = lambda x, beta: jnp.log(.5 * beta) - special.gammaln(1 / beta) - jnp.abs(x) ** beta
 
-    def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
-        below = lax.igamma(*jnp.broadcast_arrays(1 / beta, jnp.abs(x) ** beta))
-        return .5 * (1 + jnp.sign(x) * below)
+    cdf = lambda x, beta: .5 * (1 + jnp.sign(x) * lax.igamma(
+        *jnp.broadcast_arrays(1 / beta, jnp.abs(x) ** beta)))
 
 
 @distribution
@@ -541,8 +540,7 @@ class geom:
 
     def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
         x = k - loc
-        value = special.xlog1py(x - 1, -p) + jnp.log(p)
-        return _not_weak(jnp.where(x <= 0, -jnp.inf, value), k)
+        return _not_weak(jnp.where(x <= 0, -jnp.inf, special.xlog1py(x - 1, -p) + jnp.log(p)), k)
 
 
 @distribution

@@ -201,8 +201,7 @@ def _gmres(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator, r
         weights = jnp.linalg.solve(jnp.conj(images) @ images.T, jnp.conj(images) @ residual)
         x = x + jnp.dot(weights, basis[:-1], precision=lax.Precision.HIGHEST)
         return x, M(b - A(x)), k + 1
-    start = x, M(b - A(x)), 0
-    return lax.while_loop(_is_unconverged(limit, maxiter), restart_step, start)[0]
+    return lax.while_loop(_is_unconverged(limit, maxiter), restart_step, (x, M(b - A(x)), 0))[0]
 
 
 def _arnoldi(A: Operator, start: Any, count: int) -> tuple[Any, Any]:
