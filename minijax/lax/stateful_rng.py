@@ -60,8 +60,7 @@ rng_uniform_p = Primitive(
         functools.partial(_draw, shape=shape), operands, outs),
     effects=lambda **_: frozenset([state_effect]),
     may_produce_nan=True,
-    examples=list,  # no two evaluations agree; its tests look at the range and the spread
-)
+    examples=list)  # no two evaluations agree; its tests look at the range and the spread
 
 
 def rng_uniform(a: Any, b: Any, shape: Any) -> Array:

@@ -63,8 +63,7 @@ def _attention_mask(queries: int, keys: int, is_causal: bool, window: Any, query
 def dot_product_attention(
         query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
         mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
-        query_seq_lengths: ArrayLike | None = None,
-        key_value_seq_lengths: ArrayLike | None = None,
+        query_seq_lengths: ArrayLike | None = None, key_value_seq_lengths: ArrayLike | None = None,
         local_window_size: int | tuple[int, int] | None = None,
         implementation: str | None = None, return_residual: bool = False) -> Any:
     """``softmax(query · key / sqrt(features) + bias) · value``, for each head.
@@ -107,12 +106,10 @@ def dot_product_attention(
     logits = jnp.einsum("BTNH,BSNH->BNTS", query, key,
                         preferred_element_type=jnp.promote_types(query.dtype, np.float32))
     logits = logits * jnp.asarray(scale, logits.dtype)
-    if bias is not None:
-        logits = (logits + bias).astype(logits.dtype)
+    logits = logits if bias is None else (logits + bias).astype(logits.dtype)
     whole_mask = _attention_mask(query.shape[1], key.shape[1], is_causal, local_window_size,
                                  query_seq_lengths, key_value_seq_lengths)
-    if mask is not None:
-        whole_mask = whole_mask & mask
+    whole_mask = whole_mask if mask is None else whole_mask & mask
     # the least float would overflow to -inf in a difference
     logits = jnp.where(whole_mask, logits, -0.7 * jnp.finfo(logits.dtype).max)
     weights = softmax(logits, axis=-1).astype(key.dtype)

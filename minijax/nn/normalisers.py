@@ -142,8 +142,7 @@ def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
     check_promotion(x, mean, variance)
-    if mean is None:
-        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    mean = jnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
     if variance is None and algorithm == "stable":
         variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
     elif variance is None:

@@ -382,10 +382,8 @@ def shape_of_argument(shape: Any) -> tuple[int, ...]:
     Raises:
       TypeError: for traced sizes, and for sizes that are no integers.
     """
-    if isinstance(shape, str) or not np.iterable(shape) or (
-            isinstance(shape, (Array, np.ndarray)) and shape.ndim == 0):
-        shape = (shape,)
-    return canonical_shape(tuple(shape))
+    is_sequence = np.iterable(shape) and not isinstance(shape, str)
+    return canonical_shape(tuple(shape) if is_sequence else (shape,))
 
 
 def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
@@ -396,8 +394,7 @@ def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    numbers = tuple(axis) if np.iterable(axis) else (axis,)
-    axes = tuple(canonical_axis(each, ndim) for each in numbers)
+    axes = tuple(canonical_axis(each, ndim) for each in (axis if np.iterable(axis) else [axis]))
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axis': {axes}")
     return axes
@@ -465,9 +462,8 @@ def public(names: dict[str, Any], prefix: str = "") -> None:
     by an error that names the function, with the `prefix`. A `dtype` must be None or a dtype of
     arrays; `out` must be None.
     """
-    functions = {name: value for name, value in names.items()
-                 if inspect.isfunction(value) and not name.startswith("_")
-                 and value.__module__ == names["__name__"]}
+    functions = {name: value for name, value in names.items() if inspect.isfunction(value)
+                 and not name.startswith("_") and value.__module__ == names["__name__"]}
     wrapped = {each: with_device(with_arrays(each, prefix)) for each in functions.values()}
     names.update((name, wrapped[function]) for name, function in functions.items())
     names["__all__"] = list(functions)

@@ -99,8 +99,7 @@ def fmod(x1: Operand, x2: Operand, /) -> Array:
     >>> float(fmod(-5., 3.))
     -2.0
     """
-    if dtypes.kind(x1.dtype) in "iu":
-        x2 = choose(x2 == 0, 1, x2)
+    x2 = choose(x2 == 0, 1, x2) if dtypes.kind(x1.dtype) in "iu" else x2
     return lax.rem(*promote_dtypes_numeric(x1, x2))
 
 
@@ -160,8 +159,7 @@ def remainder(x1: Numeric, x2: Numeric, /) -> Array:
     >>> remainder(np.array([7, -7]), 4)
     Array([3, 1], dtype=int32)
     """
-    if dtypes.kind(x1.dtype) in "iu":
-        x2 = choose(x2 == 0, 1, x2)
+    x2 = choose(x2 == 0, 1, x2) if dtypes.kind(x1.dtype) in "iu" else x2
     rest, zero = lax.rem(x1, x2), like(0, x1)
     wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(x2, zero)), lax.ne(rest, zero))
     return choose(wrong_sign, rest + x2, rest)

@@ -358,9 +358,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         start, stop = None, start
     arguments = {name: x for name, x in (("start", start), ("stop", stop), ("step", step))
                  if x is not None}
-    values: dict[str, Any] = {
-        name: static_value(x, f"It arose in the jnp.arange argument {name!r}")[()]
-        for name, x in arguments.items()}
+    values = {name: static_value(x, f"It arose in the jnp.arange argument {name!r}")[()]
+              for name, x in arguments.items()}
     refuse(*((np.ndim(x) > 0, f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
              for name, x in values.items()), error=ValueError)
     if dtype is None:

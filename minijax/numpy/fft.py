@@ -460,9 +460,8 @@ def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
 
 def _roll_by_half(name: str, x: Any, axes: Any, by: Any) -> Array:
     x = as_array(name, x)
-    if isinstance(axes, int):
-        return shaping.roll(x, by(x.shape[axes]), axes)
-    axes = tuple(range(x.ndim) if axes is None else axes)
+    axes = range(x.ndim) if axes is None else axes
+    axes = tuple(axes) if np.iterable(axes) else (axes,)
     return shaping.roll(x, [by(x.shape[axis]) for axis in axes], axes)
 
 

@@ -41,23 +41,21 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
         if axis is None:
             new_axes.append(len(window) - len(squeezed) + len(new_axes))
             continue
-        if kind == "window":
-            dynamic[axis], value = (signed_indices(entry, wrap), len(value)), range(size)
-        elif kind != "slice":
+        if kind in ("integer", "array"):
             squeezed.append(axis)
-            if kind == "array":
-                dynamic[axis], value = (signed_indices(entry, wrap), 1), range(size)
-            else:
-                start = min(max(value + size if wrap and value < 0 else value, 0), size - 1)
-                value = range(start, start + 1)
+        if kind == "integer":
+            start = min(max(value + size if wrap and value < 0 else value, 0), size - 1)
+            value = range(start, start + 1)
+        elif kind != "slice":
+            dynamic[axis] = signed_indices(entry, wrap), len(value) if kind == "window" else 1
+            value = range(size)
         window.append(value)
     bounds = [(each.start, each.stop, each.step) for each in map(ascending, window)]
     if bounds != [(0, size, 1) for size in x.shape]:
         starts, stops, strides = zip(*bounds, strict=True)
         x = lax.slice(x, starts, stops, strides if any(n > 1 for n in strides) else None)
     backwards = [axis for axis, each in enumerate(window) if each.step < 0]
-    if backwards:
-        x = lax.rev(x, backwards)
+    x = lax.rev(x, backwards) if backwards else x
     if dynamic:
         dtype = shared_dtype([start for start, _ in dynamic.values()])
         zero = np.zeros((), dtype)[()]
@@ -126,8 +124,7 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     y = lax.gather_p.bind(x, plan.indices, **gather_params(
         x, plan.dimension_numbers, plan.slice_sizes, gather_mode, _static_fill(fill_value),
         unique_indices or is_window, indices_are_sorted or is_window))
-    if plan.reversed_axes:
-        y = lax.rev(y, plan.reversed_axes)
+    y = lax.rev(y, plan.reversed_axes) if plan.reversed_axes else y
     return lax.expand_dims(y, plan.new_axes) if plan.new_axes else y
 
 
@@ -172,8 +169,7 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
         return x
     promoted, y = promote_dtypes(x, y)
     y = lax.squeeze(broadcast_to_shape(y, plan.shape), plan.new_axes)
-    if plan.reversed_axes:
-        y = lax.rev(y, plan.reversed_axes)
+    y = lax.rev(y, plan.reversed_axes) if plan.reversed_axes else y
     out = scatter(promoted, plan.indices, y, lax.ScatterDimensionNumbers(*plan.dimension_numbers),
                   indices_are_sorted=indices_are_sorted or is_window,
                   unique_indices=unique_indices or is_window,

@@ -151,8 +151,7 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
 
 def _of_host(values: np.ndarray, options: dict[str, Any], knows_read_only: bool) -> Any:
     """By NumPy, which has no bfloat16: its type code is set in the capsule."""
-    if not knows_read_only:
-        values = values.copy()
+    values = values if knows_read_only else values.copy()
     if values.dtype != BFLOAT16:
         return values.__dlpack__(**options)
     capsule = values.view(np.uint16).__dlpack__(**options)

@@ -135,8 +135,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         factor = remainder[k] / v[0]
         quotient = quotient.at[k].set(factor)
         remainder = remainder.at[k:k + degree + 1].add(-factor * v)
-    if trim_leading_zeros:
-        remainder = putting.trim_zeros(remainder, "f")
+    remainder = putting.trim_zeros(remainder, "f") if trim_leading_zeros else remainder
     return quotient, remainder
 
 
@@ -201,8 +200,7 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
            (not x.size, "expected non-empty vector for x"),
            (y.ndim not in (1, 2), "expected 1D or 2D array for y"),
            (x.shape[:1] != y.shape[:1], "expected x and y to have same length"))
-    if rcond is None:
-        rcond = x.size * float(dtypes.finfo(x.dtype).eps)
+    rcond = x.size * float(dtypes.finfo(x.dtype).eps) if rcond is None else rcond
     powers: Any = diagonals.vander(x, count)
     if w is not None:
         w = as_array("polyfit", w)

@@ -112,8 +112,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     if indices.ndim > 1 or dtypes.kind(indices.dtype) not in "iu":
         raise ValueError("jnp.insert(): obj must be a slice, or an integer array of at most one "
                          f"dimension; got {obj}")
-    if indices.ndim == 0:
-        new = moveaxis(new, 0, axis)
+    new = moveaxis(new, 0, axis) if indices.ndim == 0 else new
     if indices.size == 1:
         indices = broadcast_to_shape(indices, (new.shape[axis],))
     count = indices.size

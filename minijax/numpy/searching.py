@@ -237,11 +237,16 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     weights = lax.full_like(a, 1) if weights is None else weights
     a, weights = map(shaping.ravel, promote_dtypes_inexact(a, weights))
     edges: Any = histogram_bin_edges(a, bins, range)
-    bin_index = choose(a == edges[-1], edges.size - 1, sorting.searchsorted(edges, a, side="right"))
-    counts: Any = bincount(bin_index, weights, length=edges.size)[1:]
+    counts: Any = bincount(_bin_of(a, edges), weights, length=edges.size)[1:]
     if density:
         counts = counts / convert(edges[1:] - edges[:-1], counts.dtype) / reductions.sum(counts)
     return counts, edges
+
+
+def _bin_of(x: Any, edges: Any) -> Any:
+    """The number of edges before and at x: of the last edge one less, as it belongs to its bin."""
+    return choose(x == edges[-1], edges.size - 1, sorting.searchsorted(edges, x, side="right"))
+
 
 def histogram2d(x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None,
                 weights: ArrayLike | None = None, density: bool | None = None
@@ -285,11 +290,8 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
     edges: list[Any] = []
     for d, x in enumerate(lax.unstack(sample, 1)):
         edges.append(histogram_bin_edges(x, bins[d], None if range is None else range[d]))
-        x = convert(x, edges[d].dtype)
         # with a bin at each end for values out of range
-        index = choose(x == edges[d][-1], edges[d].size - 1,
-                       sorting.searchsorted(edges[d], x, side="right"))
-        flat_bin = flat_bin * (edges[d].size + 1) + index
+        flat_bin = flat_bin * (edges[d].size + 1) + _bin_of(convert(x, edges[d].dtype), edges[d])
     shape = [each.size + 1 for each in edges]
     counts: Any = lax.reshape(bincount(flat_bin, weights, length=math.prod(shape)), shape)
     counts = counts[(slice(1, -1),) * rank]
@@ -322,8 +324,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     kinds = "iu" if mode == "clip" else "biu"  # in JAX, "clip" takes no booleans
     if dtypes.kind(indices.dtype) not in kinds:
         raise ValueError("indices must have an integer type")
-    if indices.dtype == bool:
-        indices = convert(indices, _INT)
+    indices = convert(indices, _INT) if indices.dtype == bool else indices
     x, axis = array_and_axis("take", a, axis)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
@@ -333,8 +334,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
         if indices.size:
             raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
         return x  # as in JAX; NumPy's result has the axes of the indices
-    if mode == "wrap":
-        indices = indices % x.shape[axis]
+    indices = indices % x.shape[axis] if mode == "wrap" else indices
     if mode is None:
         core.base_trace.notify("index", "take", x.shape, [(indices, axis, 1)])
     return x.at[(slice(None),) * axis + (indices,)].get(

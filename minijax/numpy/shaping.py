@@ -117,11 +117,10 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     >>> squeeze(np.ones((1, 2, 1))).shape
     (2,)
     """
-    if axis is None:
-        axes: Any = tuple(d for d, size in enumerate(a.shape) if size == 1)
-    else:
-        axis = static_axes("squeeze", axis)
-        axes = axis if isinstance(axis, tuple) else (axis,)
+    axes: Any = static_axes("squeeze", axis)
+    if axes is None:
+        axes = tuple(d for d, size in enumerate(a.shape) if size == 1)
+    axes = axes if isinstance(axes, tuple) else (axes,)
     return lax.squeeze(a, axes) if axes else alias(a)
 
 

@@ -100,10 +100,8 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
            (method not in (*_COUNTING, "scan", "scan_unrolled"), f"invalid argument {method=}, "
             "expected one of ['compare_all', 'scan', 'scan_unrolled', 'sort']"),
            (a.ndim != 1, "a should be 1-dimensional"), error=ValueError)
-    if sorter is not None:
-        a = a[sorter]
-    if method in _COUNTING:
-        a = lax.sort(a)
+    a = a if sorter is None else a[sorter]
+    a = lax.sort(a) if method in _COUNTING else a
     index = _INT
     if a.size > np.iinfo(index).max:
         index = dtypes.check_user_dtype_supported(np.int64, "searchsorted")
@@ -267,8 +265,7 @@ def _weights(weights: Any, x: Any, axis: Axes, axes: tuple[int, ...]) -> Any:
 
 def _weighted_quantiles(rows: Any, q: Any, weights: Any, ignored: Any) -> Any:
     """In each row the first element whose share of the cumulative weight is at least q."""
-    if ignored is not None:
-        weights = choose(ignored, 0, weights)
+    weights = weights if ignored is None else choose(ignored, 0, weights)
     rows, weights = lax.sort((rows, weights), -1, num_keys=1)
     reached: Any = lax.cumsum(weights, rows.ndim - 1)
     threshold = lax.reshape(q, (*q.shape, *(1,) * rows.ndim)) * reached[..., -1:]
@@ -301,10 +298,9 @@ def _interpolated_quantiles(rows: Any, q: Any, method: str, count: Any) -> Any:
         low = choose(position - low <= 0.5, low, high)
     if method in ("lower", "nearest"):
         return element(low)
-    above = element(high)
     if method == "higher":
-        return above
-    below = element(low)
+        return element(high)
+    above, below = element(high), element(low)
     if method == "midpoint":
         return (below + above) * .5
     part = position - low

@@ -22,9 +22,8 @@ from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, choose, conve
 
 # ── Functions that are one primitive, in floating point ──────────────────────────────────────
 
-_inexact = functools.partial(
-    from_lax, prepare=lambda name, x: promoted(name, promote_dtypes_inexact, x),
-    note="Integers are taken as floats.")
+_inexact = functools.partial(from_lax, note="Integers are taken as floats.",
+                             prepare=lambda name, x: promoted(name, promote_dtypes_inexact, x))
 
 exp, exp2, expm1, log, log1p, sqrt, cbrt = map(_inexact, (
     lax.exp, lax.exp2, lax.expm1, lax.log, lax.log1p, lax.sqrt, lax.cbrt))
@@ -112,9 +111,8 @@ def absolute(x: ArrayLike, /) -> Array:
 
 
 abs = absolute
-negative, sign = map(
-    functools.partial(from_lax, prepare=lambda name, x: [as_array(name, x)]),
-    (lax.neg, lax.sign), ("negative", "sign"))
+negative, sign = map(functools.partial(from_lax, prepare=lambda name, x: [as_array(name, x)]),
+                     (lax.neg, lax.sign), ("negative", "sign"))
 square = from_lax(lax.square, prepare=promote_args_numeric)
 
 

@@ -94,8 +94,7 @@ _INDEX_FIXERS: dict[str, Callable[[Any, int], Any]] = {
     "wrap": lambda index, size: index % size,
     "mirror": _mirror_index_fixer,
     # at the edges, so that the edge elements are repeated
-    "reflect": lambda index, size: (_mirror_index_fixer(2 * index + 1, 2 * size + 1) - 1) // 2,
-}
+    "reflect": lambda index, size: (_mirror_index_fixer(2 * index + 1, 2 * size + 1) - 1) // 2}
 
 
 _export_all(globals())

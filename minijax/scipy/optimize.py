@@ -133,8 +133,7 @@ def _line_search(point_at: Callable, start: _Point, first: Any, max_steps: int) 
     nowhere = start._replace(step=start.step + jnp.inf)
     return lax.while_loop(
         lambda search: ~search.is_good & (search.status == 0), iteration,
-        _Search(start, nowhere, nowhere, jnp.array(1), jnp.array(0), jnp.array(False),
-                jnp.array(0)))
+        _Search(start, nowhere, nowhere, *map(jnp.array, (1, 0, False, 0))))
 
 
 # ── Quasi-Newton steps ───────────────────────────────────────────────────────────────────────

@@ -32,8 +32,7 @@ _SUMMARIES = {
     "sf": "The probability of a number above x.", "logsf": "The logarithm of `sf`.",
     "ppf": "The number below which one lies with probability q.",
     "isf": "The number above which one lies with probability q.",
-    "entropy": "The mean of what is learnt from a number; where it lies does not matter.",
-}
+    "entropy": "The mean of what is learnt from a number; where it lies does not matter."}
 
 
 def distribution(block: type, prepare: Callable = special.promote_to_float) -> Any:
