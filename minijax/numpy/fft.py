@@ -359,10 +359,8 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     >>> hfft(np.array([1., 2., 1.]))
     Array([ 6.,  0., -2.,  0.], dtype=float32)
     """
-    a = unary.conj(a)
-    _check_one_axis("hfft", axis)
-    size = (a.shape[axis] - 1) * 2 if n is None else n
-    return _transform("hfft", FftType.IRFFT, a, n, axis, norm) * size
+    out = _transform("hfft", FftType.IRFFT, unary.conj(a), n, axis, norm)
+    return out * out.shape[axis]
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -379,10 +377,9 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     >>> ihfft(np.array([6., 0., -2., 0.])).real
     Array([1., 2., 1.], dtype=float32)
     """
-    _check_one_axis("ihfft", axis)
     a = creation.asarray(a)
-    size = a.shape[axis] if n is None else n
-    return lax.conj(_transform("ihfft", FftType.RFFT, a, n, axis, norm)) * (1 / size)
+    out = lax.conj(_transform("ihfft", FftType.RFFT, a, n, axis, norm))
+    return out * (1 / (a.shape[axis] if n is None else n))
 
 
 # ── Frequencies and shifts ───────────────────────────────────────────────────────────────────

@@ -284,11 +284,10 @@ def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
     kept = [(n, entry) for n, entry in axes if entry is None or entry.has_steps]
     batch = [(n, entry) for n, entry in kept if entry is None or not entry.is_box]
     together = [i for i, (_, entry) in enumerate(batch) if entry is None]
-    columns: dict[int, tuple[Any, Sequence[int]]] = {}  # corners, and their axes in the batch
-    for entry in entries:
+    operand = [entry for entry in entries if entry.axis is not None]
+    columns: dict[Any, tuple[Any, Sequence[int]]] = {}  # corners, and their axes in the batch
+    for entry in operand:
         axis, value = entry.axis, entry.value
-        if axis is None:
-            continue
         if entry.kind == "slice":
             steps = ascending(value)
             if not entry.is_box:
@@ -302,7 +301,6 @@ def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
                 [batch.index((len(value), entry))])
         else:
             columns[axis] = signed_indices(entry, wrap), together[len(together) - np.ndim(value):]
-    operand = [entry for entry in entries if entry.axis is not None]
     return Plan(
         _table([*columns.values()], tuple(n for n, _ in batch)),
         lax.GatherDimensionNumbers(

@@ -65,8 +65,6 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     check_promotion(arr, values)
     refuse((arr.size != mask.size, "place: arr and mask must be the same size"),
            (not values.size, "Cannot place values from an empty array"), error=ValueError)
-    if not arr.size:
-        return arr
     mask = lax.reshape(mask, arr.shape) != 0
     rank = lax.reshape(lax.cumsum(ravel(convert(mask, np.dtype("int32")))), arr.shape) - 1
     out = arguments.choose(mask, convert(values[rank % values.size], arr.dtype), arr)

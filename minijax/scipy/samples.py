@@ -14,10 +14,9 @@ import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp, random, tree_util
 from minijax.core import Array, refuse
-from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, canonical_axes, canonical_axis,
+from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, canonical_axes,
                                      promote_dtypes_inexact, public)
 from minijax.scipy import special
-from minijax.transforms.api import vmap
 
 
 # ── The mode, ranks, the standard error ──────────────────────────────────────────────────────
@@ -114,11 +113,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
         raise ValueError(f"unknown method '{method}'")
     if axis is None:
         return _ranks(jnp.ravel(a), method)
-    axis = canonical_axis(axis, a.ndim)
-    rows = jnp.moveaxis(a, axis, -1)
-    flat = rows.reshape(math.prod(rows.shape[:-1]), rows.shape[-1])
-    ranks = vmap(lambda row: _ranks(row, method))(flat) if flat.size else flat
-    return jnp.moveaxis(ranks.astype(float).reshape(rows.shape), -1, axis)
+    return jnp.apply_along_axis(_ranks, axis, a, method)
 
 
 def _ranks(x: Any, method: str) -> Any:
