@@ -282,10 +282,7 @@ def random_gamma_grad(a: Any, x: Any) -> Array:
     return converted(_sample_grad(a, x), x.dtype)
 
 
-@jit(inline=True)
-@_wide
-def _sample_grad(a: Array, x: Array) -> Array:
-    return _grad_a(a, x, True)
+_sample_grad = jit(_wide(functools.partial(_grad_a, of_sample=True)), inline=True)
 
 
 # ── The incomplete beta function ─────────────────────────────────────────────────────────────

@@ -410,8 +410,7 @@ def _interpolated(first: Any, last: Any, num: int, steps: int, endpoint: bool) -
     first, last = lax.expand_dims(first, (0,)), lax.expand_dims(last, (0,))
     if num < 2:
         return lax.broadcast_in_dim(first, (num, *first.shape[1:]), range(rank))
-    t: Any = lax.iota(first.dtype, steps) / float(steps)
-    t = lax.reshape(t, (steps, *(1,) * (rank - 1)))
+    t: Any = lax.reshape(lax.iota(first.dtype, steps) / float(steps), (steps, *(1,) * (rank - 1)))
     out = first * (1.0 - t) + last * t
     return lax.concatenate([out, last], 0) if endpoint else out
 

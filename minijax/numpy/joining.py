@@ -339,24 +339,23 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
         "edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "median" (with
         `stat_length`), or a function ``(vector, width, axis, kwargs) -> vector``.
     """
-    a: Any = array
-    widths = _pad_pairs(pad_width, a.ndim, "pad_width")
+    widths = _pad_pairs(pad_width, array.ndim, "pad_width")
     if any(n < 0 for pair in widths for n in pair):
         raise ValueError("index can't contain negative values")
     if callable(mode):
-        a = _pad_constant(a, widths, 0)
+        array = _pad_constant(array, widths, 0)
         for axis, pair in enumerate(widths):
-            a = vectorization.apply_along_axis(mode, axis, a, pair, axis, kwargs)
-        return a
+            array = vectorization.apply_along_axis(mode, axis, array, pair, axis, kwargs)
+        return array
     if mode not in (*_ALONG_AXIS, "constant", "empty"):
         raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
     if others := kwargs.keys() - {_PAD_OPTION.get(mode)}:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {others}")
     if mode in ("constant", "empty"):
-        return _pad_constant(a, widths, kwargs.pop("constant_values", 0))
+        return _pad_constant(array, widths, kwargs.pop("constant_values", 0))
     for axis, pair in enumerate(widths):
-        a = _ALONG_AXIS[mode](a, axis, pair, mode, **kwargs)
-    return a
+        array = _ALONG_AXIS[mode](array, axis, pair, mode, **kwargs)
+    return array
 
 
 def _pad_pairs(pad_width: Any, ndim: int, name: str) -> Widths:

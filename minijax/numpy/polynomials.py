@@ -127,11 +127,10 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     Args:
       trim_leading_zeros: whether to drop those of the remainder, which then must be concrete.
     """
-    u, v = promote_dtypes_inexact(u, v)
-    remainder: Any = u
+    remainder, v = promote_dtypes_inexact(u, v)
     degree = len(v) - 1
-    quotient: Any = lax.full((max(u.shape[0] - degree, 1),), 0, u.dtype)
-    for k in range(u.shape[0] - degree):
+    quotient: Any = lax.full((max(len(remainder) - degree, 1),), 0, v.dtype)
+    for k in range(len(remainder) - degree):
         factor = remainder[k] / v[0]
         quotient = quotient.at[k].set(factor)
         remainder = remainder.at[k:k + degree + 1].add(-factor * v)

@@ -227,8 +227,8 @@ def _descend(fun: Callable, x0: Array, hessian: _Matrix | _LastSteps, maxiter: i
             point_at, _Point(jnp.zeros_like(slope), state.value, slope, state.gradient),
             jnp.minimum(1, 2.02 * state.decrease / -slope), max_search)
         point = search.low
-        s, y, decrease = point.step * direction, point.gradient - state.gradient, (
-            state.value - point.value)
+        s, y = point.step * direction, point.gradient - state.gradient
+        decrease = state.value - point.value
         size = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(point.value)), 1)
         return _Descent(state.x + s, point.value, point.gradient,
                         hessian.improved(state.inverse, s, y, state.steps == 0),

@@ -459,8 +459,7 @@ def istft(Zxx: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | 
     refuse((length < 1, "nperseg must be a positive integer"),
            (size < length, f"FFT length ({size}) must be longer than nperseg ({length})."),
            (overlap >= length, "noverlap must be less than nperseg."), error=ValueError)
-    z = z.astype(jnp.result_type(z.dtype, np.complex64))
-    z = jnp.moveaxis(z, (time, freq), (-2, -1))
+    z = jnp.moveaxis(z.astype(jnp.result_type(z.dtype, np.complex64)), (time, freq), (-2, -1))
     segments = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, n=nfft)[..., :length]
     weights = _window(window, length, segments.dtype)
     refuse((weights.ndim != 1, "window must be 1-D"),
