@@ -16,11 +16,12 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array, refuse, stood_for
-from minijax.numpy import creation, reductions, shaping, sorting
+from minijax.numpy import creation, reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
                                      promote_dtypes, promote_dtypes_inexact, public, static_value)
 from minijax.numpy.index_plan import Entry, signed_indices
+from minijax.numpy.shaping import ravel
 from minijax.primitives import gather_scatter
 from minijax.primitives.axes import replaced
 
@@ -125,10 +126,11 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
     fill = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if x.size == 0 or size == 0:  # as in JAX, zeros whatever `fill_value` is
         return tuple(lax.full((size,), 0, number) for _ in fill)
-    mask = convert(shaping.ravel(x != 0 if x.dtype != bool else x), number)
+    mask = convert(ravel(x != 0 if x.dtype != bool else x), number)
     # the place of the i-th is the number of places that have seen at most i
     seen = lax.cumsum(mask, 0)
-    flat = lax.cumsum(lax.full((size,), 0, number).at[seen].add(1, mode="drop"), 0)
+    ended: Any = lax.full((size,), 0, number)
+    flat = lax.cumsum(ended.at[seen].add(1, mode="drop"), 0)
     missing = lax.iota(number, size) >= reductions.sum(mask)
     strides = [math.prod(x.shape[d + 1:]) for d in range(x.ndim)]
     indices = [lax.rem(lax.div(flat, convert(stride, number)), convert(n, number))
@@ -143,7 +145,7 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
     >>> flatnonzero(np.array([[0, 7], [0, 5]]))
     Array([1, 3], dtype=int32)
     """
-    return nonzero(shaping.ravel(a), size=size, fill_value=fill_value)[0]
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
@@ -235,7 +237,7 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     if weights is not None and np.shape(a) != np.shape(weights):
         raise ValueError("weights should have the same shape as a.")
     weights = lax.full_like(a, 1) if weights is None else weights
-    a, weights = map(shaping.ravel, promote_dtypes_inexact(a, weights))
+    a, weights = map(ravel, promote_dtypes_inexact(a, weights))
     edges: Any = histogram_bin_edges(a, bins, range)
     counts: Any = bincount(_bin_of(a, edges), weights, length=edges.size)[1:]
     if density:
@@ -409,7 +411,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
     >>> extract(np.array([True, False]), np.array([5, 6]))
     Array([5], dtype=int32)
     """
-    return _compress(shaping.ravel(condition), shaping.ravel(arr), 0, size, fill_value)
+    return _compress(ravel(condition), ravel(arr), 0, size, fill_value)
 
 
 public(globals())
