@@ -7,7 +7,6 @@ In JAX: ``jax/_src/config.py``.
 
 from __future__ import annotations
 
-import contextvars
 import difflib
 import functools
 import importlib
@@ -17,6 +16,7 @@ import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from minijax.util import caches, context, lazily
@@ -104,8 +104,7 @@ traced_names: list[str] = []  # of the flags that change what tracing gives: `tr
 _shared: dict[str, Any] = {_STATE: State()}  # what all threads see
 _NOTHING = Overrides({})
 # What this thread has set by `with`; nothing nearly always.
-_overrides: contextvars.ContextVar[Overrides] = contextvars.ContextVar(
-    "minijax_flags", default=_NOTHING)
+_overrides: ContextVar[Overrides] = ContextVar("minijax_flags", default=_NOTHING)
 
 
 def _share(values: Mapping[str, Any]) -> None:
@@ -314,9 +313,7 @@ def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = Fals
     said = [variable for variable in map(str.upper, spellings(flag)) if variable in os.environ]
     value = (flag.check(os.environ[said[0]], f"The environment variable {said[0]}")
              if said else default)
-    _share({name: value})
-    if value:
-        flag.set(value)  # and those that go together with it
+    _share(dict.fromkeys(flag.names if value else (name,), value))  # a value: also those together
     return flag
 
 
@@ -468,8 +465,7 @@ def names() -> list[str]:
 
 def _find(name: str) -> Flag:
     bare = name.removeprefix("minijax_").removeprefix("jax_")
-    flag = flags.get(bare)
-    if flag is None:
+    if (flag := flags.get(bare)) is None:
         near = difflib.get_close_matches(bare, flags, n=3, cutoff=0.5)
         hint = "Did you mean " + " or ".join("jax_" + n for n in near) + "?" if near else (
             "minijax.config.names() lists them all.")

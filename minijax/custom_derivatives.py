@@ -44,8 +44,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
         isinstance(x, core.Tracer) and dtypes.issubdtype(x.dtype, np.inexact)))
 
 
-def _converted(fun: Callable, args: tuple, moves: Callable[[Any], bool]
-               ) -> tuple[Callable, list[Any]]:
+def _converted(fun: Callable, args: tuple, moves: Callable[[Any], bool]) -> tuple[Callable, list]:
     flat, leaves = flattened(fun, args, "closure_convert")
     closed, consts = convert_constvars(flat.staged(list(map(core.get_aval, leaves))), moves)
     in_tree, out_tree, num = tree_util.tree_structure(args), flat.out_tree, len(consts)

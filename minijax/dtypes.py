@@ -198,9 +198,7 @@ def _scalar_type(x: Any) -> Any:
     """Return the scalar class of a dtype, a name, or a class that stands for one."""
     if isinstance(x, (KeyType, np.dtype)):
         return x.type
-    if isinstance(x, type) and issubclass(x, np.generic):
-        return x
-    return np.dtype(x).type
+    return x if isinstance(x, type) and issubclass(x, np.generic) else np.dtype(x).type
 
 
 # -- size and name, and what operations make of a dtype ------------------------------------------
@@ -503,8 +501,7 @@ def dtype(x: Any) -> Any:
     >>> dtype(3), dtype(2.5), dtype(np.ones(2)), dtype(int)
     (dtype('int32'), dtype('float32'), dtype('float32'), dtype('int32'))
     """
-    python = python_type(x)
-    if python is not None:
+    if (python := python_type(x)) is not None:
         return canonicalize_dtype(_PYTHON_SCALARS[python])
     if isinstance(x, (type, str, np.dtype, KeyType)):
         return checked(canonicalize_dtype(_PYTHON_SCALARS.get(x, x)), x)

@@ -782,8 +782,7 @@ def is_internal(filename: str) -> bool:
     >>> is_internal(__file__), is_internal("model.py")
     (True, False)
     """
-    known = internal_files.get(filename)
-    if known is None:
+    if (known := internal_files.get(filename)) is None:
         # code made at run time by the package (the generated flatten and call) names such a file
         known = (filename.startswith((*_internal_folders, "<minijax")) or filename in _GLUE
                  or os.path.abspath(filename).startswith(tuple(_internal_folders)))

@@ -56,8 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not options.program or options.count < 1:
         parser.error("it needs a program, and at least one process")
-    launcher = mpiexec()
-    if launcher is None:
+    if (launcher := mpiexec()) is None:
         sys.exit(MISSING)
     sys.stdout.flush()
     version = subprocess.run([launcher, "--version"], capture_output=True, text=True).stdout

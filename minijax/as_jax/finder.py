@@ -66,8 +66,7 @@ def module_for(name: str) -> types.ModuleType | None:
     path = OURS.get(name) or (
         name.removeprefix(ROOT).removeprefix(".").removeprefix("_src").removeprefix("."))
     ours = import_if_present(f"{PACKAGE}.{path}".rstrip("."))
-    has_rows = any(row.startswith(f"{name}.") for row in OURS)
-    if has_rows or name == f"{ROOT}._src":
+    if name == f"{ROOT}._src" or any(row.startswith(f"{name}.") for row in OURS):
         return View(name, None if name == f"{ROOT}._src" else ours)
     if ours and not hasattr(ours, "__getattr__"):
         vars(ours)["__getattr__"] = functools.partial(refuse, ours)

@@ -134,16 +134,17 @@ def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Iterable[i
     return numbers, names
 
 
-def flatten_fun(f: Callable, in_tree: PyTreeDef
-                ) -> tuple[linear_util.WrappedFun, Callable[[], PyTreeDef]]:
+FlatFun = tuple[linear_util.WrappedFun, Callable[[], PyTreeDef]]  # of leaves; its result's tree
+
+
+def flatten_fun(f: Callable, in_tree: PyTreeDef) -> FlatFun:
     """A function of the leaves of ``(args, kwargs)``, and one that returns its result's tree."""
     flat = FlatFunction(f, in_tree)
     info = getattr(f, "debug_info", None) or debug_info("flatten_fun", f, (), {})
     return linear_util.wrap_init(flat, debug_info=info), lambda: flat.out_tree
 
 
-def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef
-                         ) -> tuple[linear_util.WrappedFun, Callable[[], PyTreeDef]]:
+def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef) -> FlatFun:
     """The same for the leaves of ``args``."""
     return flatten_fun(f, tree_util.treedef_tuple((in_tree, tree_util.tree_structure({}))))
 

@@ -118,16 +118,14 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
       mode: "train"; anything else leaves the inputs as they are.
     """
     def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
-        rng = kwargs.get("rng")
-        if rng is None:
+        if (rng := kwargs.get("rng")) is None:
             raise ValueError(
                 "Dropout layer requires apply_fun to be called with a PRNG key argument. That is, "
                 "instead of `apply_fun(params, inputs)`, call it like `apply_fun(params, inputs, "
                 "rng)` where `rng` is a PRNG key (e.g. from `jax.random.key`).")
         if mode != "train":
             return inputs
-        keep = random.bernoulli(rng, rate, inputs.shape)
-        return jnp.where(keep, inputs / rate, 0)
+        return jnp.where(random.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)
 
     return Layer(lambda rng, input_shape: (input_shape, ()), apply)
 

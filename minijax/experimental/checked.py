@@ -342,11 +342,10 @@ def _body_then_condition(body: ClosedJaxpr, condition: ClosedJaxpr, count: int) 
 
 def _loop(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence) -> list:
     """A loop with another body, which has the first failures in its carry."""
-    program, separate = _body_with_failures(body, env.enabled)
+    body, separate = _body_with_failures(body, env.enabled)
     avals = _avals_of(separate.kinds)
     carry = [CARRY] * len(avals)
-    outs = loop.run(program, [*kinds, *carry], [*args, *map(zeros, avals)],
-                    [*loop.out_kinds, *carry])
+    outs = loop.run(body, [*kinds, *carry], [*args, *map(zeros, avals)], [*loop.out_kinds, *carry])
     loop_outs, failures = split_list(outs, len(loop.out_kinds))
     env.receive(separate.kinds, separate.sites, failures)
     return loop_outs

@@ -191,8 +191,7 @@ def check_error(error: Error) -> None:
     if not isinstance(error, Error):
         raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
     arrays = [(kind, list(map(core.as_value, leaves))) for kind, leaves in error._failures.items()]
-    failures = [(kind, values_at_failure(code != 0, [code, *args], -1))
-                for kind, (code, *args) in arrays]
+    failures = [(kind, values_at_failure(leaves[0] != 0, leaves, -1)) for kind, leaves in arrays]
     if all(core.is_concrete(code) for _, (code, *_) in failures):  # the first raises
         failures.sort(key=lambda each: int(each[1][0]))
     for kind, (code, *args) in failures:

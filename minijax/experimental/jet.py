@@ -186,8 +186,7 @@ def _term(curve: Curve, n: int) -> Array:
 
 # ── Rules: from curves to curves ─────────────────────────────────────────────────────────────
 
-def jvp_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-                  params: Params) -> list[Array]:
+def jvp_rule(trace: JetTrace, primitive: Primitive, args: Sequence, params: Params) -> list:
     """The slope of an output is the tangent of it, for the slopes of the inputs as tangents."""
     curves = [trace.split(x) for x in args]
     outs = trace.below(primitive.bind_list, *(c[0] for c in curves), **params)
@@ -205,8 +204,7 @@ def jvp_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
     return [output(i, x) for i, x in enumerate(outs)]
 
 
-def series_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-                params: Params) -> list[Array]:
+def series_rule(trace: JetTrace, primitive: Primitive, args: Sequence, params: Params) -> list:
     """The rule of a primitive that has one for each derivative in turn."""
     curves = list(map(trace.split, args))
     out = Curve(trace.below(primitive.bind, *(c[0] for c in curves), **params),
@@ -233,8 +231,7 @@ def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
                  closed.jaxpr.debug_info)
 
 
-def program_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-                 params: Params) -> list[Array]:
+def program_rule(trace: JetTrace, primitive: Primitive, args: Sequence, params: Params) -> list:
     """The rule of a primitive with programs inside, which compute derivatives, too."""
     def count(aval: ShapedArray) -> int:
         return trace.order if has_derivatives(aval) else 0

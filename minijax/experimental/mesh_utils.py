@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.placement import meshes
+from minijax.placement.devices import kind_in_use
 
 
 def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
@@ -28,7 +28,7 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None 
     >>> create_device_mesh((1, 1)).shape
     (1, 1)
     """
-    devices = meshes.known_devices() if devices is None else devices
+    devices = kind_in_use().all() if devices is None else devices
     if len(devices) != np.prod(mesh_shape, dtype=int):
         raise ValueError(f"Number of devices {len(devices)} must equal the product of mesh_shape "
                          f"{tuple(mesh_shape)}")

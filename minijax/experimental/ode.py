@@ -119,7 +119,7 @@ def _solution(func: Callable, limits: Limits, y0: Array, ts: Array, *args: Any) 
         fraction = (target - state.last_t) / (state.t - state.last_t)
         return state, jnp.polyval(state.quartic, fraction.astype(y0.dtype))
     first = slope(y0, ts[0])
-    step: Any = jnp.clip(_initial_step_size(slope, limits, ts[0], y0, first), 0., limits.hmax)
+    step: Any = jnp.clip(_initial_step(slope, limits, ts[0], y0, first), 0., limits.hmax)
     state = State(0, y0, first, ts[0], step, ts[0], jnp.stack([y0] * 5))
     _, ys = lax.scan(advance_to, state, ts[1:])
     return jnp.concatenate([y0[None], ys])
@@ -140,21 +140,20 @@ def _dormand_prince_step(slope: Callable, limits: Limits, s: State) -> State:
     ratio = jnp.sqrt(jnp.mean(jnp.real(error * jnp.conj(error))))
     ends = jnp.stack([step * k[0], step * k[-1], s.y, end, s.y + middle])
     quartic = jnp.dot(jnp.array(QUARTIC, dtype), ends)
-    following = jnp.clip(_next_step_size(s.step, ratio), 0., limits.hmax)
+    following = jnp.clip(_next_step(s.step, ratio), 0., limits.hmax)
     after = State(s.count + 1, end, k[-1], s.t + s.step, following, s.t, quartic)
     before = s._replace(count=s.count + 1, step=following)
     return tree_util.tree_map(functools.partial(jnp.where, ratio <= 1), after, before)
 
 
-def _next_step_size(step: Array, ratio: Array) -> Array:
+def _next_step(step: Array, ratio: Array) -> Array:
     """The step whose error of fifth order would just be within the tolerance; bounded changes."""
     least = jnp.where(ratio < 1, 1., 0.2)
     factor = jnp.minimum(10., jnp.maximum(ratio ** -0.2 * 0.9, least))
     return jnp.where(ratio == 0, step * 10., step * factor)
 
 
-def _initial_step_size(slope: Callable, limits: Limits, t0: Array, y0: Array, first: Array
-                       ) -> Array:
+def _initial_step(slope: Callable, limits: Limits, t0: Array, y0: Array, first: Array) -> Array:
     """A first guess of the step, by Hairer, Nørsett and Wanner, *Solving ODEs I*, II.4."""
     scale = (limits.atol + abs(y0) * limits.rtol).astype(y0.dtype)
     y_norm, slope_norm = jnp.linalg.norm(y0 / scale), jnp.linalg.norm(first / scale)

@@ -57,8 +57,7 @@ def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: in
 
 def _matrices(weights: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
     ends = np.cumsum([math.prod(shape) for shape in shapes])
-    return [part.reshape(shape) for part, shape in
-            zip(jnp.split(weights, ends), shapes, strict=False)]
+    return list(map(jnp.reshape, jnp.split(weights, ends), shapes))
 
 
 def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_layers: int,
@@ -69,10 +68,8 @@ def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_l
     """
     parts = _matrices(weights, _shapes(input_size, hidden_size, num_layers, bidirectional))
     half = len(parts) // 2
-    inputs, states, input_biases, state_biases = (
-        dict(enumerate(part)) for part in (parts[:half:2], parts[1:half:2], parts[half::2],
-                                           parts[half + 1::2]))
-    return inputs, states, input_biases, state_biases
+    return (dict(enumerate(parts[:half:2])), dict(enumerate(parts[1:half:2])),
+            dict(enumerate(parts[half::2])), dict(enumerate(parts[half + 1::2])))
 
 
 def swap_lstm_gates(weights: Any, input_size: int, hidden_size: int, num_layers: int,
@@ -120,9 +117,8 @@ def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: Weights, W_hh: Weights, b_i
         outs = []
         for direction in range(directions):
             i = layer * directions + direction
-            steps = _reversed(sequence, seq_lengths) if direction else sequence
-            out, h, c = _layer(steps, h_0[i], c_0[i], W_ih[i], W_hh[i], b_ih[i], b_hh[i],
-                                   seq_lengths)
+            xs = _reversed(sequence, seq_lengths) if direction else sequence
+            out, h, c = _layer(xs, h_0[i], c_0[i], W_ih[i], W_hh[i], b_ih[i], b_hh[i], seq_lengths)
             outs.append(_reversed(out, seq_lengths) if direction else out)
             states.append(h)
             cells.append(c)

@@ -115,10 +115,9 @@ def _jvp_to_jax(primitive: Primitive, rule: Rule) -> Rule:
 def _transpose_to_ours(primitive: Primitive, rule: Rule) -> Rule:
     def ours(cotangents: list, *args: Any, **params: Any) -> list:
         in_cotangents = rule(as_result(primitive, cotangents), *args, **params)
-        if in_cotangents is None or isinstance(in_cotangents, Zero):
+        if in_cotangents is None or _is_zero(in_cotangents):
             in_cotangents = [None] * len(args)
-        return [ct if ct is None or isinstance(ct, Zero) else core.as_value(ct)
-                for ct in in_cotangents]
+        return [ct if ct is None or _is_zero(ct) else core.as_value(ct) for ct in in_cotangents]
     return ours
 
 
@@ -204,10 +203,9 @@ def defbilinear(primitive: Primitive, left: Rule, right: Rule) -> None:
 def defvectorized(primitive: Primitive) -> None:
     """The batching rule of an elementwise primitive, all of whose arguments have one shape."""
     def batch(args: Any, dims: Any, **params: Any) -> tuple:
-        size, out_dim = next((x.shape[d], d) for x, d in zip(args, dims, strict=True)
-                             if d is not None)
-        return primitive.bind(*(core.batch_to(core.as_value(x), d, out_dim, size)
-                                for x, d in zip(args, dims, strict=True)), **params), out_dim
+        size, dim = next((x.shape[d], d) for x, d in zip(args, dims, strict=True) if d is not None)
+        return primitive.bind(*(core.batch_to(core.as_value(x), d, dim, size)
+                                for x, d in zip(args, dims, strict=True)), **params), dim
     primitive_batchers[primitive] = batch
 
 

@@ -135,13 +135,12 @@ def _across(name: str, run: Run, shape: Callable[..., tuple], **slots: Any) -> P
         here = engine.current.get()
         return [run(here, grid.group(here.rank, names), *buffers, **params)]
 
-    def abstract_eval(x: ShapedArray, *, grid: Grid, names: Names, **params: Any
-                      ) -> list[ShapedArray]:
+    def abstract_eval(x: ShapedArray, *, grid: Grid, names: Names, **params: Any) -> list:
         return [x.update(shape=shape(x.shape, grid.count(names), **params))]
 
     return Primitive(
-        name, impl=impl, **{"abstract_eval": abstract_eval, **slots}, jvp=_NO_RULE,
-        transpose=_NO_RULE, batch=_NO_RULE, examples=list,
+        name, impl=impl, abstract_eval=abstract_eval, jvp=_NO_RULE, transpose=_NO_RULE,
+        batch=_NO_RULE, examples=list, **slots,
         effects=lambda **_: communication, printed=lambda *, grid, where="", **params: params,
         loop=lambda b, outs, operands, **params: b.host_call(
             functools.partial(impl, **params), operands, outs, views=True))

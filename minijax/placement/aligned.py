@@ -64,7 +64,8 @@ class Aligned:
         values = [x.value for x in blocks]
         if self.rule.start is not None and self.reduced:
             names = tuple(itertools.chain(*(names for _, names in self.reduced)))
-            values = self.started_once(values, names, *self.rule.start)
+            k, other = self.rule.start
+            values[k] = self.ranks.on_first(values[k], names, other)
         params = self.eqn.params | self.local_sizes()
         if any(op in ("add", "mul") for op, _ in self.reduced):
             values, params = self.widened(values, params)
@@ -113,12 +114,6 @@ class Aligned:
         return ([converted(x, wide, x.weak_type) if x.dtype == dtype else x for x in values],
                 {name: wide if isinstance(x, np.dtype) and x == dtype else x
                  for name, x in params.items()})
-
-    def started_once(self, values: Sequence[Array], names: Names, k: int, other: Any
-                     ) -> list[Array]:
-        """The operands, of which operand k is left to the first of the ranks."""
-        own = self.ranks.on_first(values[k], names, other)
-        return [own if i == k else x for i, x in enumerate(values)]
 
     def counted_on(self, x: Array, axes: Axes, names: Names) -> Array:
         """Numbers in order, from the first that this rank has."""

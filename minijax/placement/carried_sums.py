@@ -49,8 +49,7 @@ def with_own_sums(body: ClosedJaxpr, layouts: Sequence[Sequence[Names]], num_con
             for eqn in body.eqns if eqn not in skipped]
     own = body.jaxpr.replace(eqns=eqns, effects=effects_of(eqns),
                              outvars=[terms.get(x, x) for x in body.jaxpr.outvars])
-    return (ClosedJaxpr(own, body.consts),
-            [eqn.params["names"] if eqn else () for eqn in reductions])
+    return ClosedJaxpr(own, body.consts), [eqn.params["names"] if eqn else () for eqn in reductions]
 
 
 Producers = dict[Var, JaxprEqn]

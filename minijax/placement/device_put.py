@@ -40,16 +40,15 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> devices("cpu")
     [CpuDevice(id=0)]
     """
-    kind = kind_in_use() if backend is None else kind_named(backend)
+    if backend is None:
+        return kind_in_use().all()
+    kind = kind_named(backend)
     try:
-        count = kind.count()
+        return kind.all()
     except errors.JaxRuntimeError as error:
-        if backend is None:
-            raise
         message = _NO_GPU if backend == "gpu" else (
             f"Unknown backend {backend}. Available backends are ['cpu']")
         raise errors.with_cure(RuntimeError(message), str(error)) from error
-    return [kind.numbered(i) for i in range(count)]
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None,

@@ -60,6 +60,11 @@ class Device:
         """The device with a number: always the same object."""
         return known_by_number.setdefault((cls, number), cls(number))
 
+    @classmethod
+    def all(cls) -> list[Device]:
+        """The devices, in the order of their numbers."""
+        return list(map(cls.numbered, range(cls.count())))
+
     @property
     def rank(self) -> int:
         """Its number among the devices of a program: each process has one, or there is one."""
@@ -136,8 +141,7 @@ def kind_in_use() -> type[Device]:
     Raises:
       RuntimeError: for one that does not exist.
     """
-    names = config.platforms.value or config.platform_name.value or "cpu"
-    name = names.split(",")[0]
+    name = (config.platforms.value or config.platform_name.value or "cpu").split(",")[0]
     if name not in PLATFORMS:
         raise RuntimeError(f"Unknown backend: '{name}' requested, but no platforms that are "
                            "instances of it are present. Platforms present are: "

@@ -16,9 +16,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from minijax import errors
+from minijax.util.context import with_values
 
 T = TypeVar("T")
 Group = tuple[int, ...]  # ranks, in the order of their blocks; each of them makes the same call
+Pairs = Sequence[tuple[int, int]]  # of ranks: one sends, the other receives
 
 MOST_THREADS = 10_000  # ranks at once: one that had to wait for a thread would stop all
 
@@ -45,8 +47,7 @@ class Engine(Protocol):
     def alltoall(self, x: np.ndarray, group: Group, where: str = "") -> np.ndarray:
         """Row k goes to rank k of the group; row k of the result is from there."""
 
-    def permute(self, x: np.ndarray, pairs: Sequence[tuple[int, int]], where: str = ""
-                ) -> np.ndarray:
+    def permute(self, x: np.ndarray, pairs: Pairs, where: str = "") -> np.ndarray:
         """The block of the rank that sends to this one; zeros, if none does.
 
         Args:
@@ -212,8 +213,7 @@ class ThreadEngine:
         own = group.index(self.rank)
         return np.stack([block[own] for block in self._meet("alltoall", x, group, where)])
 
-    def permute(self, x: np.ndarray, pairs: Sequence[tuple[int, int]], where: str = ""
-                ) -> np.ndarray:
+    def permute(self, x: np.ndarray, pairs: Pairs, where: str = "") -> np.ndarray:
         group = tuple(sorted({rank for pair in pairs for rank in pair}))
         if self.rank not in group:
             return np.zeros_like(x)
@@ -244,14 +244,12 @@ def on_threads(ranks: Sequence[int], run: Callable[[], T]) -> list[T]:
     threads = Threads(ranks)
 
     def as_rank(rank: int) -> T | None:
-        before = current.set(ThreadEngine(rank, threads))
         try:
-            return run()
+            return with_values({current: ThreadEngine(rank, threads)}, run)
         except BaseException as error:
             threads.fail(error)
             return None
         finally:
-            current.reset(before)
             threads.leave(rank)
     try:
         others = [_workers(os.getpid()).submit(copy_context().run, as_rank, rank)

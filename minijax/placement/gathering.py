@@ -68,9 +68,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 def _gathered(x: np.ndarray, tiled: bool) -> np.ndarray:
     if own_engine().size == 1:
         return x if tiled else x[None]
-    x = x.astype(dtypes.canonicalize_dtype(x.dtype))
-    rows = own_engine().allgather(np.ascontiguousarray(x).reshape(x.shape), _everyone(),
-                                  _where("process_allgather"))
+    x = np.array(x, dtypes.canonicalize_dtype(x.dtype), order="C")
+    rows = own_engine().allgather(x, _everyone(), _where("process_allgather"))
     return rows.reshape(-1, *x.shape[1:]) if tiled and x.ndim else rows
 
 
@@ -95,8 +94,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     _check_same_tree("broadcast_one_to_all", arrays, tree)
     where = _where("broadcast_one_to_all")
     flag = np.array([engine.rank == 0 if is_source is None else is_source])
-    sources = engine.allgather(flag, _everyone(), where).reshape(-1)
-    root = int(sources.argmax())
+    root = int(engine.allgather(flag, _everyone(), where).argmax())
     return tree.unflatten([
         engine.broadcast(np.array(x, dtypes.canonicalize_dtype(x.dtype), order="C"), root,
                          _everyone(), where) for x in arrays])

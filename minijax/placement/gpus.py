@@ -33,8 +33,7 @@ class GpuDevice(Device):
         Raises:
           NoGpu: where it cannot be used, with advice.
         """
-        processor = devices.processors.get(self)
-        if processor is None:
+        if (processor := devices.processors.get(self)) is None:
             processor = devices.processors[self] = self.start()
         return processor
 

@@ -18,6 +18,9 @@ from minijax.transforms.arguments import UNSPECIFIED
 from minijax.util.tracebacks import standing_for
 
 
+ArgNames = Callable[[], Sequence[str | None]]  # the names of the leaves of arguments
+
+
 class JitShardings:
     """The shardings of the arguments and of the results of a function, each a tree."""
 
@@ -36,8 +39,7 @@ class JitShardings:
                    check_shardings("in_shardings", in_shardings),
                    check_shardings("out_shardings", out_shardings))
 
-    def call(self, fun: Callable, args: tuple, kwargs: dict,
-             names: Callable[[], Sequence[str | None]],
+    def call(self, fun: Callable, args: tuple, kwargs: dict, names: ArgNames,
              static: Callable[[int], set[int]] = lambda count: set()) -> Any:
         """Call a function with its arguments and its results resharded.
 
@@ -67,8 +69,7 @@ class JitShardings:
         out = fun(args, kwargs)
         return out if self.results is UNSPECIFIED else shard_results(out, self.results)
 
-    def _placed(self, args: tuple, static: Callable[[int], set[int]],
-                names: Callable[[], Sequence[str | None]]) -> tuple:
+    def _placed(self, args: tuple, static: Callable[[int], set[int]], names: ArgNames) -> tuple:
         """The arguments with their shardings: as they are, if they are as in an earlier call."""
         leaves, tree = tree_util.tree_flatten(args)
         shardings = [x.sharding if is_sharded(x) else None for x in leaves]
@@ -121,8 +122,7 @@ def check_shardings(which: str, shardings: Any) -> Any:
     return shardings
 
 
-def shard_args(args: tuple, static: set[int], shardings: Any,
-               names: Callable[[], Sequence[str | None]]) -> tuple:
+def shard_args(args: tuple, static: set[int], shardings: Any, names: ArgNames) -> tuple:
     """The arguments with the shardings of `in_shardings`, which static arguments do not have.
 
     Raises:

@@ -392,12 +392,6 @@ EMPTY = Mesh(np.empty((), object), ())
 current = config.mesh
 
 
-def known_devices() -> list:
-    """The devices of the platform in use."""
-    kind = kind_in_use()
-    return [kind.numbered(i) for i in range(kind.count())]
-
-
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *,
               devices: Sequence[Any] | None = None) -> Mesh:
     """A mesh of the first devices.
@@ -414,8 +408,7 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types:
     >>> make_mesh((1, 1), ("x", "y"))
     Mesh(axis_sizes=(1, 1), axis_names=('x', 'y'), axis_types=(Explicit, Explicit))
     """
-    if devices is None:
-        devices = known_devices()
+    devices = kind_in_use().all() if devices is None else devices
     size = math.prod(axis_shapes)
     if size > len(devices):
         raise ValueError(f"Number of devices {len(devices)} must be >= the product of mesh_shape "

@@ -186,8 +186,7 @@ class Moves:
 
         If an axis is given, a rank gets only its part along it: the others send that part alone.
         """
-        count = self.count(names)
-        if count == 1:
+        if self.count(names) == 1:
             return x
         params = {"grid": self.grid, "names": names, "where": where(operation)}
         if axis is None:  # engines reduce no narrow floats

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from minijax import config
-from minijax.placement.engine import REDUCTIONS, Group, combined
+from minijax.placement.engine import REDUCTIONS, Group, Pairs, combined
 
 T = TypeVar("T")
 
@@ -104,8 +104,7 @@ class MPIEngine:
             self._wait(start((x, self._byte), (out, self._byte)), where)
         return out
 
-    def permute(self, x: np.ndarray, pairs: Sequence[tuple[int, int]], where: str = ""
-                ) -> np.ndarray:
+    def permute(self, x: np.ndarray, pairs: Pairs, where: str = "") -> np.ndarray:
         """The array of the process that is the source of this one; zeros if there is none."""
         arrives = any(target == self.rank for _, target in pairs)
         out, requests = (np.empty_like if arrives else np.zeros_like)(x), []
@@ -165,8 +164,7 @@ class MPIEngine:
         return [row.tobytes() for row in out]
 
     def _communicator(self, group: Group, where: str, use: str = "") -> Any:
-        communicator = self._communicators.get((group, use))
-        if communicator is None:
+        if (communicator := self._communicators.get((group, use))) is None:
             self._meet(group, where)  # as MPI makes communicators without a clock
             communicator = self._communicators[group, use] = self._world.Create_group(
                 self._world.Get_group().Incl(group))

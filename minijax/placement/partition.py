@@ -27,6 +27,9 @@ LARGEST_FOLDED = 4096  # elements of a table of indices that is computed now
 LARGE_GATHER = 1 << 20  # bytes, of which a check of silent traps tells
 
 
+Layouts = Sequence[Layout | None]  # None where it is left open
+
+
 class Partitioned(NamedTuple):
     """A program over blocks.
 
@@ -43,8 +46,8 @@ class Partitioned(NamedTuple):
     gathers: list[Gather]
 
 
-def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout | None],
-              layouts_out: Sequence[Layout | None] | None = None) -> Partitioned:
+def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Layouts,
+              layouts_out: Layouts | None = None) -> Partitioned:
     """A program over whole arrays as one over the blocks of each rank.
 
     Args:
@@ -62,8 +65,7 @@ def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout | None
              for layout, aval in zip(layouts_in, closed.in_avals, strict=True)]
     if None in layouts_in:
         uses = partitioner.uses_of_inputs(closed, known, layouts_out)
-        known = [use if layout is None else layout
-                 for layout, use in zip(layouts_in, uses, strict=True)]
+        known = [use if own is None else own for own, use in zip(layouts_in, uses, strict=True)]
     layouts_out = layouts_out or partitioner.kept(closed, known)
     program, layouts = partitioner.program(closed, known, layouts_out)
     gathers = list(dict.fromkeys(partitioner.gathers_of[program]))
@@ -110,14 +112,13 @@ class Partitioner(Moves):
     # ── Programs ─────────────────────────────────────────────────────────────────────────────
 
     def program(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
-                layouts_out: Sequence[Layout | None] | None = None
-                ) -> tuple[ClosedJaxpr, list[Layout]]:
+                layouts_out: Layouts | None = None) -> tuple[ClosedJaxpr, list[Layout]]:
         """A program over blocks, and the layouts of its results."""
         program, layouts, *_ = self._partitioned(closed, layouts_in, layouts_out)
         return self.joined(program), layouts
 
     def loop_body(self, body: ClosedJaxpr, layouts_in: Sequence[Layout],
-                  layouts_out: Sequence[Layout | None], num_consts: int, num_carry: int,
+                  layouts_out: Layouts, num_consts: int, num_carry: int,
                   sums_after: bool) -> tuple[ClosedJaxpr, list[Layout], list[Names]]:
         """The same of a loop's body; and along which mesh axes its results are summed after it."""
         program, layouts, *_ = self._partitioned(body, layouts_in, layouts_out)
@@ -133,7 +134,7 @@ class Partitioner(Moves):
         return joined
 
     def uses_of_inputs(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
-                       layouts_out: Sequence[Layout | None] | None) -> list[Layout]:
+                       layouts_out: Layouts | None) -> list[Layout]:
         """The layout in which the program uses each input, if it is one; else its own."""
         return self._partitioned(closed, layouts_in, layouts_out)[2]
 
@@ -142,7 +143,7 @@ class Partitioner(Moves):
         return self._partitioned(closed, layouts_in, None)[3]
 
     def _partitioned(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
-                     layouts_out: Sequence[Layout | None] | None) -> Staged:
+                     layouts_out: Layouts | None) -> Staged:
         """Staged twice: the second time, results are made in the layouts in which they are used."""
         layouts_out = tuple(layouts_out or [None] * len(closed.out_avals))
         key = closed, tuple(layouts_in), layouts_out
@@ -163,11 +164,9 @@ class Partitioner(Moves):
             for v, own in zip(flat.jaxpr.outvars, layouts, strict=True)]
         return self._programs[key]
 
-    def _staged(self, flat: ClosedJaxpr, layouts_in: Sequence[Layout],
-                layouts_out: Sequence[Layout | None], uses: dict[Var, Layout]
-                ) -> tuple[ClosedJaxpr, list[Layout], Record]:
-        avals = [self.local(aval, layout)
-                 for aval, layout in zip(flat.in_avals, layouts_in, strict=True)]
+    def _staged(self, flat: ClosedJaxpr, layouts_in: Sequence[Layout], layouts_out: Layouts,
+                uses: dict[Var, Layout]) -> tuple[ClosedJaxpr, list[Layout], Record]:
+        avals = list(map(self.local, flat.in_avals, layouts_in))
 
         def of_blocks(*values: Array) -> tuple[list[Array], list[Layout]]:
             blocks = self._run(flat, list(map(Block, values, layouts_in)))
@@ -242,8 +241,7 @@ def rule_of(eqn: JaxprEqn) -> Alignment | OnBlocks | None:
 
 # ── Uses ─────────────────────────────────────────────────────────────────────────────────────
 
-def layouts_used(jaxpr: Jaxpr, record: Record, layouts_out: Sequence[Layout | None]
-                 ) -> dict[Var, set[Layout]]:
+def layouts_used(jaxpr: Jaxpr, record: Record, layouts_out: Layouts) -> dict[Var, set[Layout]]:
     """The layouts in which values are used.
 
     From the last equation to the first: what a result is used in, its operands are used in.

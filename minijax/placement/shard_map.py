@@ -76,12 +76,11 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
 
     @tracebacks.standing_for(f)
     def on_shards(*args: Any) -> Any:
-        devices = mesh if mesh is not None else current.value or _mesh_around.get()
-        if devices is None or devices.empty:
+        grid = mesh if mesh is not None else current.value or _mesh_around.get()
+        if grid is None or grid.empty:
             raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter "
                              "into a mesh context")
-        return _Call(f, devices, manual or devices.axis_names, args, in_specs, out_specs,
-                     check_vma)()
+        return _Call(f, grid, manual or grid.axis_names, args, in_specs, out_specs, check_vma)()
     return on_shards
 
 

@@ -15,9 +15,8 @@ from minijax import config, errors
 from minijax.core.jaxpr import ClosedJaxpr, subjaxprs
 from minijax.placement import engine
 from minijax.placement.across import Communication, Grid
-from minijax.placement.devices import Device, first_here, on_the_host
-from minijax.placement.meshes import (AxisType, Mesh, Names, P, current, interned, is_here,
-                                      known_devices)
+from minijax.placement.devices import Device, first_here, kind_in_use, on_the_host
+from minijax.placement.meshes import AxisType, Mesh, Names, P, current, interned, is_here
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               explicit_sharding, is_sharded)
 from minijax.placement.processes import check_same_program, own_engine
@@ -82,8 +81,7 @@ class Program:
 
     def __call__(self, *blocks: Blocks) -> list[Blocks]:
         key = tuple(map(id, map(_sharding_of, blocks)))
-        part = self.parts.get(key)
-        if part is None:
+        if (part := self.parts.get(key)) is None:
             part = self.parts[key] = self.partitioned([x.sharding for x in blocks])
         return part(blocks)
 
@@ -153,11 +151,8 @@ def _on_ranks(run: Callable[..., list], ranks: Sequence[int], meets: bool, is_cu
     engines = [own] if own.ranks_are_processes else list(map(engine.ThreadEngine, ranks))
 
     def of_rank(here: engine.Engine, operands: list[Buffers]) -> list[np.ndarray]:
-        before = engine.current.set(here)
-        try:
-            return run(*map(operator.itemgetter(here.rank), operands))
-        finally:
-            engine.current.reset(before)
+        own_part = operator.itemgetter(here.rank)
+        return context.with_values({engine.current: here}, run, *map(own_part, operands))
 
     def on_all(operands: list[Buffers]) -> list[Buffers]:
         if meets:
@@ -220,8 +215,7 @@ def _mesh_of(shardings: Sequence[Sharding | None], closed: ClosedJaxpr) -> Mesh:
     """The mesh that a program's arguments are cut along, or its equations, or that was set."""
     known = [s for s in shardings if s is not None]
     cut = [s.mesh for s in known if not s.is_fully_replicated]
-    return next(iter([*cut, *_meshes_in(closed), *(s.mesh for s in known),
-                      default_sharding().mesh]))
+    return [*cut, *_meshes_in(closed), *(s.mesh for s in known), default_sharding().mesh][0]
 
 
 def _meshes_in(closed: Any) -> Iterator[Mesh]:
@@ -242,4 +236,4 @@ def default_sharding() -> Sharding:
         return SingleDeviceSharding(device)
     mesh = current.value
     return NamedSharding(mesh if isinstance(mesh, Mesh) else
-                         Mesh(known_devices(), ("processes",)), P())
+                         Mesh(kind_in_use().all(), ("processes",)), P())

@@ -89,8 +89,7 @@ def _below(count: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
     upper, lower = bits(first, shape, word), bits(second, shape, word)
     weight = lax.rem(word.type(2 ** (word.itemsize * 4)), count)
     weight = lax.rem(weight * weight, count)
-    total = lax.rem(upper, count) * weight + lax.rem(lower, count)
-    return lax.rem(total, count)
+    return lax.rem(lax.rem(upper, count) * weight + lax.rem(lower, count), count)
 
 
 # ── Booleans ─────────────────────────────────────────────────────────────────────────────────
@@ -246,15 +245,14 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
         shuffled = permutation(typed, array if array.ndim else count, axis)
         sample = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
     else:
-        indices = _indices(typed, count, sizes, replace, p, mode)
+        indices = _chosen(typed, count, sizes, replace, p, mode)
         sample = jnp.take(array, indices, axis=axis) if array.ndim else converted(
             indices, dtypes.default_int_dtype())
     return lax.reshape(sample, array.shape[:axis] + sizes + array.shape[axis + 1:]
                        if array.ndim else sizes)
 
 
-def _indices(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None
-             ) -> Array:
+def _chosen(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None) -> Array:
     """The indices of the chosen elements among `count`."""
     if p is None:
         return randint(key, shape, 0, count)

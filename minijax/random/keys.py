@@ -116,8 +116,7 @@ def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
     value: Any = core.as_value(seed)
     if not dtypes.issubdtype(value.dtype, np.integer):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
-    offset = config.random_seed_offset.value
-    if offset:
+    if offset := config.random_seed_offset.value:
         value = value + np.asarray(offset).astype(value.dtype)
     if custom := generators.functions(impl):
         return wrapped(custom.seed(value), impl)
@@ -200,8 +199,7 @@ def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
 
     Keys of other generators call their function of the primitive's name.
     """
-    custom = getattr(generators.functions(key.dtype), primitive.name, None)
-    if custom is not None:
+    if custom := getattr(generators.functions(key.dtype), primitive.name, None):
         out = custom(unwrapped(key), *args, *params.values())
         return out if primitive is random_bits_p else wrapped(out, key.dtype)
     args = (key, *args)

@@ -5,9 +5,9 @@ findings.  JAX has no counterpart.
 """
 
 import contextlib
-import contextvars
 import html
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -76,8 +76,7 @@ def quoted(source: SourceInfo | None) -> str | None:
 
 
 # The list that findings go to; None where they are raised and warned of.
-_collected: contextvars.ContextVar[list[Finding] | None] = contextvars.ContextVar(
-    "minijax_findings", default=None)
+_collected: ContextVar[list[Finding] | None] = ContextVar("minijax_findings", default=None)
 
 
 def is_collecting() -> bool:
@@ -95,8 +94,7 @@ def report(finding: Finding, error: Exception | None = None) -> None:
 
     The error bears the finding as its attribute `finding`.
     """
-    collected = _collected.get()
-    if collected is not None:
+    if (collected := _collected.get()) is not None:
         # a loop that steps into it a thousand times is one finding
         is_repeated = any(other == finding or (finding.by is not None and other.by == finding.by)
                           for other in collected)
@@ -175,8 +173,7 @@ class Step(NamedTuple):
 
 
 # The steps we are in while loops and batches run piece by piece, the outermost first.
-current_steps: contextvars.ContextVar[tuple[Step, ...]] = contextvars.ContextVar(
-    "minijax_current_steps", default=())
+current_steps: ContextVar[tuple[Step, ...]] = ContextVar("minijax_current_steps", default=())
 
 
 def in_step(step: Step, f: Callable[..., T], *args: Any, outside: int | None = None,

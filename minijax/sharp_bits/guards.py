@@ -4,9 +4,9 @@ Builds on `core`, `config`.  All memory here is the host's; as in JAX on the CPU
 Python number or a NumPy array to an array is a transfer.  In JAX: `jax/_src/config.py`.
 """
 
-import contextvars
 import logging
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from minijax.core.tracing import FlatFunction
 
 T = TypeVar("T")
 logger = logging.getLogger("minijax")
-_explicit: contextvars.ContextVar[bool] = contextvars.ContextVar("minijax_explicit", default=False)
+_explicit: ContextVar[bool] = ContextVar("minijax_explicit", default=False)
 
 
 def explicit_transfer(transfer: Callable[..., T], *args: Any) -> T:

@@ -7,12 +7,12 @@ Chapter 12, *Pure functions*.  In JAX: `jax/_src/core.py` (`maybe_find_leaked_tr
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import gc
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from minijax.util import context, source_info
@@ -28,15 +28,13 @@ MOST_SHOWN = 10
 MAY_HOLD = (Tracer, Trace, jaxpr.JaxprEqn)
 
 # The levels entered since the innermost transformation that is being checked began.
-_levels: contextvars.ContextVar[list[weakref.ref[Level]] | None] = contextvars.ContextVar(
-    "minijax_levels", default=None)
+_levels: ContextVar[list[weakref.ref[Level]] | None] = ContextVar("minijax_levels", default=None)
 
 
 def watch(level: Level) -> None:
     """Schedule a check of a new level for the end of its transformation."""
     level.is_watched = True
-    levels = _levels.get()
-    if levels is not None:
+    if (levels := _levels.get()) is not None:
         levels.append(weakref.ref(level))
 
 
@@ -102,8 +100,7 @@ def _tracers_of(ref: weakref.ref[Level]) -> Examined:
 
 def _leak(tracer: Tracer, heap: Heap) -> Leak | None:
     """The reference chain of a tracer, in words; None if no user object holds it."""
-    chain = referrer_chain(tracer, heap)
-    if chain is None:
+    if (chain := referrer_chain(tracer, heap)) is None:
         return None
     words, is_certain = chain
     frames, info = tracer.frames, tracer.level.debug_info

@@ -5,8 +5,8 @@ equation, up to the one that produces the bad number. Builds on `jaxpr`, `findin
 Chapter 19, *NaNs*. In JAX: `jax/_src/dispatch.py`.
 """
 
-import contextvars
 from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -42,7 +42,7 @@ class _Mode(NamedTuple):
 
 
 _REPORTING = _Mode()
-_mode: contextvars.ContextVar[_Mode] = contextvars.ContextVar("minijax_nans", default=_REPORTING)
+_mode: ContextVar[_Mode] = ContextVar("minijax_nans", default=_REPORTING)
 
 
 def _in_mode(settings: dict[str, Any], f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -273,9 +273,7 @@ def _causes(eqn: JaxprEqn, args: Sequence[ArrayImpl], kind: str, number: int, pl
 
 def _narrowed(bad: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The bad positions of an operand that matter for these positions of the output."""
-    if bad.shape == places.shape and (bad & places).any():
-        return bad & places
-    return bad
+    return bad & places if bad.shape == places.shape and (bad & places).any() else bad
 
 
 # ── Functions that are compiled, and can be run as Python ────────────────────────────────────

@@ -66,9 +66,7 @@ def without_bad(x: Any, kind: str) -> Any:
     if isinstance(x, np.ndarray | np.generic | float | complex):
         x = core.as_value(x)
     bad = bad_places(x, kind) if isinstance(x, ArrayImpl) else np.zeros((), bool)
-    if not bad.any():
-        return x
-    return ArrayImpl(np.where(bad, np.ones((), x.dtype), x._buffer), x.aval)
+    return ArrayImpl(np.where(bad, np.ones((), x.dtype), x._buffer), x.aval) if bad.any() else x
 
 
 # ── Of which derivative it is ──────────────────────────────────────────────────────────────────
@@ -152,8 +150,7 @@ def operands_text(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl]
     others = int(bad.sum()) - 1
     more = f" (and {others} more)" if others else ""
     at = f" at index {list(place)} of {out.aval.str_long()}{more}" if place else ""
-    of = f" of {' and '.join(shown)}" if shown else ""
-    return of + at
+    return (f" of {' and '.join(shown)}" if shown else "") + at
 
 
 def _short(x: ArrayImpl) -> str:

@@ -217,5 +217,4 @@ def _explanation(where: str, history: History, differences: Sequence[Difference]
                               differences, lambda d: HEADINGS.get(d.kind, ""))))
     same = ("\n  but seen another function defined on the same line; maybe the function is\n"
             "  being re-defined repeatedly, preventing caching?")
-    return (f"{miss}  never seen function:\n    {where}"
-            f"{same if len(history.functions) > 1 else ''}")
+    return f"{miss}  never seen function:\n    {where}{same if len(history.functions) > 1 else ''}"

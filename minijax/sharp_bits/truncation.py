@@ -44,8 +44,7 @@ def check(x: Any, dtype: np.dtype) -> None:
     array = np.asarray(x)
     if array.dtype == dtype or array.dtype.itemsize < 8 or not array.size:
         return
-    lost = what_is_lost(array, dtype)
-    if lost is not None:
+    if lost := what_is_lost(array, dtype):
         kind, how = lost
         shape = f" of shape {array.shape}" if array.ndim else ""
         message = f"{array.dtype} data{shape} becomes {dtype}, {how}."

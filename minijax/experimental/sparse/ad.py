@@ -14,16 +14,17 @@ from minijax.transforms import gradients, jacobians
 
 
 def _by_data(derivative: Callable, fun: Callable, argnums: int | Sequence[int], has_aux: bool,
-             options: dict) -> Callable:
-    """The function that takes a derivative by the arguments' buffers of floats.
+             options: dict, with_value: bool = False) -> Callable:
+    """The derivative of a function by the buffers of floats of its arguments, in trees like theirs.
 
-    It returns the result of `derivative`, and a function that makes its trees those of the
-    arguments.
+    Args:
+      with_value: whether `derivative` also returns the value of the function, before it.
     """
     several = argnums if isinstance(argnums, Sequence) else (argnums,)
     numbers = [operator.index(n) for n in several]
 
-    def run(*args: Any, **kwargs: Any) -> tuple[Any, Callable]:
+    @functools.wraps(fun)
+    def of_arrays(*args: Any, **kwargs: Any) -> Any:
         chosen = [args[n] for n in numbers]
         leaves, tree = tree_util.tree_flatten(chosen, lambda x: isinstance(x, JAXSparse))
         data = [x.data if isinstance(x, BCOO) else x for x in leaves]
@@ -41,8 +42,11 @@ def _by_data(derivative: Callable, fun: Callable, argnums: int | Sequence[int], 
                 _with_indices(x, d) if isinstance(x, BCOO) else d
                 for x, d in zip(leaves, slopes, strict=True)])
             return trees[0] if isinstance(argnums, int) else tuple(trees)
-        return derivative(of_data, has_aux=has_aux, **options)(data), restored
-    return run
+        out = derivative(of_data, has_aux=has_aux, **options)(data)
+        if with_value:
+            return out[0], restored(out[1])
+        return (restored(out[0]), out[1]) if has_aux else restored(out)
+    return of_arrays
 
 
 def _with_indices(mat: BCOO, slope: Any) -> Any:
@@ -61,44 +65,25 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: boo
     >>> value_and_grad(lambda x: (x @ jnp.arange(3.)))(x)
     (Array(8., dtype=float32), BCOO(float32[3], nse=2))
     """
-    run = _by_data(gradients.value_and_grad, fun, argnums, has_aux, kwargs)
-
-    @functools.wraps(fun)
-    def value_and_gradient(*args: Any, **named: Any) -> tuple[Any, Any]:
-        (value, slopes), restored = run(*args, **named)
-        return value, restored(slopes)
-    return value_and_gradient
-
-
-def _without_value(derivative: Callable, fun: Callable, argnums: int | Sequence[int], has_aux: bool,
-                   options: dict) -> Callable:
-    """The function that returns a derivative alone, or with what else the function returns."""
-    run = _by_data(derivative, fun, argnums, has_aux, options)
-
-    @functools.wraps(fun)
-    def of_arrays(*args: Any, **named: Any) -> Any:
-        out, restored = run(*args, **named)
-        slopes, *aux = out if has_aux else (out,)
-        return (restored(slopes), *aux) if has_aux else restored(slopes)
-    return of_arrays
+    return _by_data(gradients.value_and_grad, fun, argnums, has_aux, kwargs, with_value=True)
 
 
 def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
          ) -> Callable:
     """`jax.grad`, in which the gradient by a sparse array has its indices."""
-    return _without_value(gradients.grad, fun, argnums, has_aux, kwargs)
+    return _by_data(gradients.grad, fun, argnums, has_aux, kwargs)
 
 
 def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
            ) -> Callable:
     """`jax.jacfwd` of a function whose result is one array."""
-    return _without_value(jacobians.jacfwd, fun, argnums, has_aux, kwargs)
+    return _by_data(jacobians.jacfwd, fun, argnums, has_aux, kwargs)
 
 
 def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
            ) -> Callable:
     """`jax.jacrev` of a function whose result is one array."""
-    return _without_value(jacobians.jacrev, fun, argnums, has_aux, kwargs)
+    return _by_data(jacobians.jacrev, fun, argnums, has_aux, kwargs)
 
 
 jacobian = jacrev

@@ -554,8 +554,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     if rows:
         indices = jnp.stack([jnp.where(is_out, n, x).astype(indices.dtype)
                              for x, n in zip(rows, shape[b:b + s], strict=True)], -1)
-        mask = jnp.expand_dims(is_out, range(b + 1, data.ndim))
-        data = jnp.where(mask, 0, data)
+        data = jnp.where(jnp.expand_dims(is_out, range(b + 1, data.ndim)), 0, data)
     out = like(mat, (data, indices), shape, False, True)
     most = math.prod(shape[b:b + s])
     return bcoo_sum_duplicates(out, nse=most, remove_zeros=False) if most < mat.nse else out

@@ -63,8 +63,7 @@ def _sparse_times_dense(lhs: BCOO, rhs: Any, contracted: tuple[Axes, Axes],
     free = without(range(lhs.ndim), used)
     rhs = jnp.asarray(rhs)
     axes = (*batch[1], *contracted[1])
-    rest = without(range(rhs.ndim), axes)
-    rhs = rhs.transpose((*axes, *rest))
+    rhs = rhs.transpose((*axes, *without(range(rhs.ndim), axes)))
     rows = elements_at(lhs.indices[:, used], rhs)
     data = jnp.expand_dims(lhs.data, range(1, rows.ndim)) * rows
     kept = (*batch[0], *free)

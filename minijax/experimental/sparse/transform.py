@@ -171,8 +171,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     as then are those of the batch.
     """
     shape, kept = tuple(map(operator.index, shape)), tuple(broadcast_dimensions)
-    first = min(kept, default=0)
-    if first:
+    if first := min(kept, default=0):
         part = bcoo_broadcast_in_dim(mat, shape=shape[first:],
                                      broadcast_dimensions=[d - first for d in kept])
         data, indices = (x[(None,) * first] for x in (part.data, part.indices))
@@ -191,8 +190,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
                mat.indices[:, kept.index(d), None])
         rows.append(jnp.where(inside[:, None], jnp.broadcast_to(row, (mat.nse, count)), n))
     indices = jnp.stack(rows, -1).reshape(mat.nse * count, len(shape))
-    return BCOO((jnp.repeat(mat.data, count), indices), shape=shape,
-                unique_indices=mat.unique_indices)
+    return like(mat, (jnp.repeat(mat.data, count), indices), shape, keeps_unique=True)
 
 
 # The operations of primitives on sparse arrays, by their names.
