@@ -411,9 +411,8 @@ explain_cache_misses = switch("explain_cache_misses", doc=(
     "Log, at level WARNING, why a call of a jitted function had to be traced."))
 traceback_filtering = choice(
     "traceback_filtering", "auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames",
-    "quiet", doc=(
-        "The removal of the package's frames from tracebacks: 'off' shows everything, 'quiet' is "
-        "short for 'quiet_remove_frames'."))
+    "quiet", doc=("The removal of the package's frames from tracebacks: 'off' shows everything, "
+                  "'quiet' is short for 'quiet_remove_frames'."))
 tracer_error_num_traceback_frames = define("tracer_error_num_traceback_frames", integer, 5, doc=(
     "How many frames of the tracer's creation an UnexpectedTracerError shows."))
 

@@ -68,10 +68,9 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     address = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     if launcher:
         if num_processes not in (None, size) or process_id not in (None, rank):
-            raise ValueError(
-                f"this is process {rank} of {size}, says {launcher}, but "
-                f"jax.distributed.initialize has process_id={process_id}, "
-                f"num_processes={num_processes}. Leave them out.")
+            raise ValueError(f"this is process {rank} of {size}, says {launcher}, but "
+                             f"jax.distributed.initialize has process_id={process_id}, "
+                             f"num_processes={num_processes}. Leave them out.")
         address, num_processes, process_id = address or launcher, size, rank
     if address is None:
         raise errors.with_cure(ValueError("coordinator_address should be defined."), HOW_TO_START)

@@ -541,18 +541,19 @@ def python_type(x: Any) -> type | None:
     return next((python for python in _PYTHON_SCALARS if isinstance(x, python)), None)
 
 
+# By kind: the type of Python's numbers.
+_PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
 def scalar_type_of(x: Any) -> type:
     """Return the Python type that holds what one element of `x` holds.
 
     >>> scalar_type_of(np.int8(3)), scalar_type_of("bfloat16")
     (<class 'int'>, <class 'float'>)
     """
-    element_dtype = dtype(x)
-    for kind, python in (("bool", bool), ("integral", int), ("real floating", float),
-                         ("complex floating", complex)):
-        if element_dtype in KINDS[kind]:
-            return python
-    raise TypeError(f"Invalid scalar value {x}")
+    if (letter := kind(dtype(x))) not in _PYTHON_TYPES:
+        raise TypeError(f"Invalid scalar value {x}")
+    return _PYTHON_TYPES[letter]
 
 
 # -- promotion of values: weak types -------------------------------------------------------------

@@ -16,8 +16,7 @@ __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
 Tolerance = float | Mapping[Any, float] | None
 STEP = 1e-4
-_DTYPES = [dtypes.BFLOAT16, *map(np.dtype, (
-    np.float16, np.float32, np.complex64, np.float64, np.complex128))]
+_DTYPES = list(map(np.dtype, "bfloat16 float16 float32 complex64 float64 complex128".split()))
 TOLERANCES = dict(zip(_DTYPES, (1e-1, 1e-2, 2e-3, 1e-3, 1e-5, 1e-5), strict=True))
 TOLERANCES_OF_VALUES = dict(zip(_DTYPES, (1e-2, 1e-3, 1e-6, 1e-6, 1e-15, 1e-15), strict=True))
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax.util import lazily
-from minijax.util.pytree import (DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey,
-                                 GetAttrKey as GetAttrKey, IsLeaf, KeyPath, Kind,
-                                 PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, flatten,
-                                 flatten_with_path, keystr as keystr, kinds, sorted_keys)
+from minijax.util.pytree import (DictKey, FlattenedIndexKey, GetAttrKey, IsLeaf, KeyPath, Kind,
+                                 PyTreeDef, SequenceKey, flatten, flatten_with_path, keystr, kinds,
+                                 sorted_keys)
 
 if TYPE_CHECKING:
     from minijax.util.tree_errors import (equality_errors, equality_errors_pytreedef, prefix_errors)
@@ -161,9 +160,8 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any) -> list[Any]:
     except ValueError:
         found = [str(explain(name)) for explain in _prefix_errors(axes, full, _is_none)]
         details = "\n".join(found)
-        raise ValueError(
-            f"{name} specification must be a tree prefix of the corresponding value; \n"
-            f"  Mismatch details ({len(found)} found):\n  {details}") from None
+        raise ValueError(f"{name} specification must be a tree prefix of the corresponding value; "
+                         f"\n  Mismatch details ({len(found)} found):\n  {details}") from None
 
 
 def _is_none(x: Any) -> bool:

@@ -7,11 +7,11 @@ import difflib
 import functools
 import importlib
 import importlib.abc
-import importlib.machinery
 import importlib.util
 import sys
 import types
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn
 
 from minijax.util import absent
@@ -112,13 +112,12 @@ def missing(module: str, name: str, names: Sequence[str]) -> str:
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds `jax` and what is inside it."""
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None
-                  ) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if fullname.partition(".")[0] != ROOT or imported(fullname) is None:
             return None
         return importlib.util.spec_from_loader(fullname, self, is_package=True)
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         module = imported(spec.name)
         assert module is not None
         spec.loader_state = module.__spec__

@@ -16,7 +16,7 @@ import numpy as np
 from minijax import core, errors, tree_util
 from minijax.custom import host_callback
 from minijax.flatten_util import ravel_pytree
-from minijax.util import source_info
+from minijax.util.source_info import DebugInfo, SourceInfo, function_name
 from minijax.placement import meshes
 from minijax.placement.devices import Device
 from minijax.placement.named_sharding import NamedSharding, PartitionSpec
@@ -24,7 +24,8 @@ from minijax.transforms.arguments import as_tuple
 from minijax.core.jvp import JVPTracer
 from minijax.core.partial_eval import SplitTrace
 from minijax.core.tracing import FlatFunction
-from minijax.extend import backend, linear_util
+from minijax.extend import backend
+from minijax.extend.linear_util import WrappedFun, wrap_init
 from minijax.tree_util import PyTreeDef
 
 version = "0.10.2"  # of JAX, whose behaviour minijax has
@@ -115,9 +116,9 @@ def trace_to_jaxpr_nounits(fun: Callable[..., Sequence[Any]], pvals: Sequence[Pa
 # ── Functions of flat arguments ──────────────────────────────────────────────────────────────
 
 def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any],
-               **options: Any) -> source_info.DebugInfo:
+               **options: Any) -> DebugInfo:
     """The name of the function for errors; those of its arguments are not looked up."""
-    return source_info.DebugInfo(traced_for, source_info.function_name(fun))
+    return DebugInfo(traced_for, function_name(fun))
 
 
 def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Iterable[int] | None,
@@ -134,26 +135,22 @@ def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Iterable[i
     return numbers, names
 
 
-FlatFun = tuple[linear_util.WrappedFun, Callable[[], PyTreeDef]]  # of leaves; its result's tree
-
-
-def flatten_fun(f: Callable, in_tree: PyTreeDef) -> FlatFun:
+def flatten_fun(f: Callable, in_tree: PyTreeDef) -> tuple[WrappedFun, Callable[[], PyTreeDef]]:
     """A function of the leaves of ``(args, kwargs)``, and one that returns its result's tree."""
     flat = FlatFunction(f, in_tree)
     info = getattr(f, "debug_info", None) or debug_info("flatten_fun", f, (), {})
-    return linear_util.wrap_init(flat, debug_info=info), lambda: flat.out_tree
+    return wrap_init(flat, debug_info=info), lambda: flat.out_tree
 
 
-def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef) -> FlatFun:
+def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef
+                         ) -> tuple[WrappedFun, Callable[[], PyTreeDef]]:
     """The same for the leaves of ``args``."""
     return flatten_fun(f, tree_util.treedef_tuple((in_tree, tree_util.tree_structure({}))))
 
 
-def ravel_first_arg(f: Callable, unravel: Callable, debug_info: source_info.DebugInfo
-                    ) -> linear_util.WrappedFun:
+def ravel_first_arg(f: Callable, unravel: Callable, debug_info: DebugInfo) -> WrappedFun:
     """A function whose first argument and result are vectors, in place of trees."""
-    return linear_util.wrap_init(lambda y, *args: ravel_pytree(f(unravel(y), *args))[0],
-                                 debug_info=debug_info)
+    return wrap_init(lambda y, *args: ravel_pytree(f(unravel(y), *args))[0], debug_info=debug_info)
 
 
 # ── Trees ────────────────────────────────────────────────────────────────────────────────────
@@ -183,7 +180,7 @@ excluded = Excluded()
 register_exclusion = excluded.append  # of a file
 
 
-def summarize(source: source_info.SourceInfo) -> str:
+def summarize(source: SourceInfo) -> str:
     """Where an equation comes from: path, line, column and function."""
     return source.place
 

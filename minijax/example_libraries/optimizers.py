@@ -81,10 +81,9 @@ def _over_trees(init: Callable, update: Callable, get_params: Callable) -> Optim
     def update_tree(i: Step, grads: Params, state: OptimizerState) -> OptimizerState:
         leaves, tree = tree_util.tree_flatten(grads)
         if tree != state.tree_def:
-            raise TypeError(
-                "optimizer update function was passed a gradient tree that did not match the "
-                "parameter tree structure with which it was initialized: parameter tree "
-                f"{state.tree_def} and grad tree {tree}.")
+            raise TypeError("optimizer update function was passed a gradient tree that did not "
+                            "match the parameter tree structure with which it was initialized: "
+                            f"parameter tree {state.tree_def} and grad tree {tree}.")
         new = _packed([update(i, g, s) for g, s in zip(leaves, _states(state), strict=True)], tree)
         for before, after in zip(state.subtree_defs, new.subtree_defs, strict=True):
             if before != after:

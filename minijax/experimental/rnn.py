@@ -23,14 +23,12 @@ Weights = dict[int, Array]  # by layer; for two directions there are twice as ma
 def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
             ) -> list[tuple[int, ...]]:
     """The shapes of the matrices for inputs and states, layer by layer; then of their biases."""
-    directions = 2 if bidirectional else 1
+    directions, gates = 1 + bidirectional, 4 * hidden_size
     matrices: list[tuple[int, ...]] = []
-    biases: list[tuple[int, ...]] = []
     for layer in range(num_layers * directions):
         width = input_size if layer < directions else directions * hidden_size
-        matrices += [(4 * hidden_size, width), (4 * hidden_size, hidden_size)]
-        biases += [(4 * hidden_size,)] * 2
-    return matrices + biases
+        matrices += [(gates, width), (gates, hidden_size)]
+    return [*matrices, *[(gates,)] * len(matrices)]
 
 
 def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool

@@ -279,10 +279,9 @@ def register_lowering(prim: Primitive, rule: Rule, platform: str | None = None,
         try:
             return as_result(prim, list(map(core.as_value, rule(ctx, *args, **params))))
         except Exception as error:
-            raise NotImplementedError(
-                f"the lowering rule of {prim} emits MLIR, which minijax does not have: pass "
-                f"`mlir.lower_fun(f)` to register_lowering, where f computes {prim} by other "
-                "operations.") from error
+            raise NotImplementedError(f"the lowering rule of {prim} emits MLIR, which minijax does "
+                                      "not have: pass `mlir.lower_fun(f)` to register_lowering, "
+                                      f"where f computes {prim} by other operations.") from error
     prim.program = program
     caches.clear_all()  # programs that were prepared without the rule
     return rule

@@ -96,8 +96,7 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
             return _vmappables[type(x)][0](example, lambda: index, x, spec)
         return list(map(example, leaves, specs))
 
-    def joined(of_array: Callable[[Any, Any], Any], outs: Iterable[Any], specs: Iterable[Any]
-               ) -> list[Any]:
+    def joined(of_array: Callable[[Any, Any], Any], outs: Iterable, specs: Iterable) -> list:
         def batch(size: Any, x: Any, spec: Any) -> Any:
             return (_vmappables[type(x)][1](batch, size, x, spec) if is_vmappable(x) else
                     of_array(x, spec))

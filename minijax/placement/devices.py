@@ -170,8 +170,7 @@ def device_of(args: Sequence[Any]) -> Device:
 def _incompatible(args: Sequence[Any]) -> ValueError:
     devices = dict.fromkeys(str(x.device) for x in args if isinstance(x, DeviceArray))
     return ValueError("Received incompatible devices for jitted computation. Got arguments on "
-                      f"{' and '.join(devices)}: move them to one with "
-                      "jax.device_put(x, device).")
+                      f"{' and '.join(devices)}: move them to one with jax.device_put(x, device).")
 
 
 CPU = CpuDevice.numbered(0)

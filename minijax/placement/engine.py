@@ -197,8 +197,7 @@ class ThreadEngine:
         self.rank, self.threads = rank, threads or Threads([rank])
         self.size = len(self.threads.ranks)
 
-    def _meet(self, name: str, x: np.ndarray, group: Group, where: str, *details: Any
-              ) -> list[np.ndarray]:
+    def _meet(self, name: str, x: np.ndarray, group: Group, where: str, *details: Any) -> list:
         # A copy, since the program may overwrite the buffer while others read.
         call = name, x.dtype, x.shape, *details
         return self.threads.meet(self.rank, call, np.array(x), group, where)

@@ -128,11 +128,9 @@ def shard_args(args: tuple, static: set[int], shardings: Any, names: ArgNames) -
     Raises:
       ValueError: for an array with another sharding, and for a tree that does not fit.
     """
-    if static:
-        is_static = [i in static for i in range(len(args))]
-        dynamic_args, static_args = partition_list(args, is_static)
-        placed_args = shard_args(tuple(dynamic_args), set(), shardings, names)
-        return tuple(merge_lists((placed_args, static_args), is_static))
+    is_static = [i in static for i in range(len(args))]
+    dynamic, others = partition_list(args, is_static)
+    args = tuple(dynamic)
     shardings = tuple(shardings) if isinstance(shardings, list) else shardings
     if isinstance(shardings, tuple) and len(shardings) != len(args):
         raise ValueError(
@@ -149,22 +147,21 @@ def shard_args(args: tuple, static: set[int], shardings: Any, names: ArgNames) -
         if not isinstance(x, core.Array) and isinstance(sharding, Sharding) and isinstance(
                 sharding.mesh, Mesh) and not (
                 sharding.is_fully_addressable or sharding.is_fully_replicated):
-            raise ValueError(
-                "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, "
-                "either specify a replicated sharding explicitly or use "
-                "`jax.make_array_from_process_local_data(...)` to convert your host local numpy "
-                "inputs to a jax.Array which you can pass to jit. If the numpy input is the same "
-                "on each process, then you can use `jax.make_array_from_callback(...) to create a "
-                "`jax.Array` which you can pass to jit. Got arg type: "
-                f"{core.get_aval(x).str_short()}")
+            raise ValueError("Passing non-trivial shardings for numpy inputs is not allowed. To "
+                             "fix this error, either specify a replicated sharding explicitly or "
+                             "use `jax.make_array_from_process_local_data(...)` to convert your "
+                             "host local numpy inputs to a jax.Array which you can pass to jit. If "
+                             "the numpy input is the same on each process, then you can use "
+                             "`jax.make_array_from_callback(...) to create a `jax.Array` which you "
+                             f"can pass to jit. Got arg type: {core.get_aval(x).str_short()}")
         if is_sharded(x) and sharding is not None and not (
                 x.sharding.is_equivalent_to(sharding, x.ndim)):
-            raise ValueError(
-                "Sharding passed to jit does not match the sharding on the respective arg. Got "
-                f"jit sharding: {sharding},\narg sharding: {x.sharding} for arg type: "
-                f"{x.aval.str_long()}")
-    return shard_tree(args, shardings, no_mesh, "pjit in_shardings",
-                      lambda i: f"pjit arguments with pytree key path {names()[i]}")
+            raise ValueError("Sharding passed to jit does not match the sharding on the respective "
+                             f"arg. Got jit sharding: {sharding},\narg sharding: {x.sharding} for "
+                             f"arg type: {x.aval.str_long()}")
+    placed = shard_tree(args, shardings, no_mesh, "pjit in_shardings",
+                        lambda i: f"pjit arguments with pytree key path {names()[i]}")
+    return tuple(merge_lists((placed, others), is_static))
 
 
 def shard_results(out: Any, shardings: Any) -> Any:

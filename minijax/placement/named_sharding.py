@@ -7,7 +7,7 @@ In JAX: `jax/_src/named_sharding.py`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -163,8 +163,7 @@ class NamedSharding(Sharding):
             if names.count(name) > 1:
                 raise DuplicateSpecError(
                     "A single NamedSharding spec specification can map every mesh axis to at most "
-                    f"one positional dimension, but {self.spec} has duplicate entries for "
-                    f"`{name}`")
+                    f"one positional dimension, but {self.spec} has duplicate entries for `{name}`")
         for word, axes in (("Unreduced", self.spec.unreduced), ("Reduced", self.spec.reduced)):
             for name in axes:
                 if name not in self.mesh.axis_names:
@@ -180,8 +179,7 @@ class NamedSharding(Sharding):
 
     def update(self, **changes: Any) -> NamedSharding:
         """The same sharding with another mesh, spec or memory kind."""
-        return NamedSharding(**{"mesh": self.mesh, "spec": self.spec,
-                                "memory_kind": self.memory_kind, **changes})
+        return replace(self, **changes)
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return self.update(memory_kind=kind)
@@ -259,10 +257,9 @@ def sharding_of_struct(sharding: Any) -> Any:
     """
     sharding = sharding.sharding if isinstance(sharding, Format) else sharding
     if not isinstance(sharding, Sharding | PartitionSpec | None):
-        raise ValueError(
-            "sharding should be an instance of `jax.sharding.Sharding`, "
-            "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
-            f"{sharding} of type {type(sharding)}.")
+        raise ValueError("sharding should be an instance of `jax.sharding.Sharding`, "
+                         "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
+                         f"{sharding} of type {type(sharding)}.")
     return sharding
 
 

@@ -164,9 +164,8 @@ def _check_devices(fun: Callable, size: int, devices: Sequence[device_put.Device
                          "to compute with. vmap maps over axes of any size.")
     if size > len(devices):
         available = "1 device is" if len(devices) == 1 else f"{len(devices)} devices are"
-        raise ValueError(
-            f"pmap of {name} over an axis of size {size} requires {size} replicas, one on each "
-            f"device, but only {available} available: {list(devices)}. vmap maps over axes of any "
-            "size on one device. To try a program for more devices, start it with "
-            f"JAX_NUM_CPU_DEVICES={size} in the environment, or set the flag "
-            "jax_num_cpu_devices: each device is then a thread.")
+        raise ValueError(f"pmap of {name} over an axis of size {size} requires {size} replicas, "
+                         f"one on each device, but only {available} available: {list(devices)}. "
+                         "vmap maps over axes of any size on one device. To try a program for more "
+                         f"devices, start it with JAX_NUM_CPU_DEVICES={size} in the environment, "
+                         "or set the flag jax_num_cpu_devices: each device is then a thread.")

@@ -138,10 +138,9 @@ def _check_axis_types(sharding: Any, axis_type: AxisType) -> None:
                 f"{mesh.type_of_axis[name]}. This error occurs at source:  "
                 f"{frame.place if (frame := source_info.user_frame()) else 'unknown'}")
         if mesh.type_of_axis[name] is not axis_type:
-            raise ValueError(
-                "The spec of NamedSharding passed to with_sharding_constraint can only refer to "
-                f"Auto axes of the mesh. Got spec={spec} and mesh={mesh.abstract_mesh}. You "
-                "probably meant to use `reshard` API?")
+            raise ValueError("The spec of NamedSharding passed to with_sharding_constraint can "
+                             f"only refer to Auto axes of the mesh. Got spec={spec} and "
+                             f"mesh={mesh.abstract_mesh}. You probably meant to use `reshard` API?")
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

@@ -214,10 +214,9 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
 def _check_is_moved(before: Sharding, after: Sharding) -> None:
     """Refuse to move an array of several processes to other devices than theirs."""
     if after.is_fully_addressable or isinstance(after, SingleDeviceSharding):
-        raise ValueError(
-            "When the second argument to `device_put` is a Device, the first argument must be a "
-            "fully addressable array or a non-addressable array with a single device sharding. Got "
-            f"value with devices {before.device_set}")
+        raise ValueError("When the second argument to `device_put` is a Device, the first argument "
+                         "must be a fully addressable array or a non-addressable array with a "
+                         f"single device sharding. Got value with devices {before.device_set}")
     if before.device_set != after.device_set:
         (ids, platform), (new_ids, new_platform) = (
             ([d.id for d in s._device_assignment], s._device_assignment[0].platform.upper())

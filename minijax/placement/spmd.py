@@ -151,8 +151,11 @@ def _on_ranks(run: Callable[..., list], ranks: Sequence[int], meets: bool, is_cu
     engines = [own] if own.ranks_are_processes else list(map(engine.ThreadEngine, ranks))
 
     def of_rank(here: engine.Engine, operands: list[Buffers]) -> list[np.ndarray]:
-        own_part = operator.itemgetter(here.rank)
-        return context.with_values({engine.current: here}, run, *map(own_part, operands))
+        before = engine.current.set(here)
+        try:
+            return run(*map(operator.itemgetter(here.rank), operands))
+        finally:
+            engine.current.reset(before)
 
     def on_all(operands: list[Buffers]) -> list[Buffers]:
         if meets:
@@ -176,10 +179,9 @@ def _check_constants(closed: ClosedJaxpr) -> None:
     """Refuse constants of which this process has a part."""
     for x in closed.consts:
         if is_sharded(x) and not x.is_fully_addressable and not x.is_fully_replicated:
-            raise RuntimeError(
-                "Closing over jax.Array that spans non-addressable (non process local) devices is "
-                "not allowed. Please pass such arrays as arguments to the function. Got jax.Array: "
-                f"{x.aval.str_short()}")
+            raise RuntimeError("Closing over jax.Array that spans non-addressable (non process "
+                               "local) devices is not allowed. Please pass such arrays as "
+                               f"arguments to the function. Got jax.Array: {x.aval.str_short()}")
 
 
 @contextlib.contextmanager

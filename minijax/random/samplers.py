@@ -75,10 +75,9 @@ def check_shape(name: str, shape: Any, *param_shapes: Shape) -> Shape:
     sizes = canonical_shape(shape)
     joint = lax.broadcast_shapes(sizes, *param_shapes)
     if joint != sizes:
-        raise ValueError(
-            f"{name} parameter shapes must be broadcast-compatible with shape argument, and the "
-            f"result of broadcasting the shapes must equal the shape argument, but got result "
-            f"{joint} for shape argument {sizes}.")
+        raise ValueError(f"{name} parameter shapes must be broadcast-compatible with shape "
+                         "argument, and the result of broadcasting the shapes must equal the shape "
+                         f"argument, but got result {joint} for shape argument {sizes}.")
     return sizes
 
 

@@ -6,8 +6,7 @@ Chapters 12 to 20.
 """
 
 from minijax import config
-from minijax.sharp_bits.findings import (Finding as Finding,
-                                         checking_sharp_bits as checking_sharp_bits, sharp_bits)
+from minijax.sharp_bits.findings import Finding, checking_sharp_bits, sharp_bits
 
 _CHECKING = "minijax.sharp_bits.checking"
 call_checks = config.Hook(

@@ -14,7 +14,7 @@ from minijax.experimental.sparse.bcoo import (BCOO, bcoo_sum_duplicates, bcoo_up
                                               of_each_batch)
 from minijax.primitives.axes import without
 
-Axes = tuple[int, ...]
+Axes = tuple[tuple[int, ...], tuple[int, ...]]  # of both factors
 
 
 # ── Contractions ─────────────────────────────────────────────────────────────────────────────
@@ -55,8 +55,7 @@ def bcoo_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: A
     return out if preferred_element_type is None else out.astype(preferred_element_type)
 
 
-def _sparse_times_dense(lhs: BCOO, rhs: Any, contracted: tuple[Axes, Axes],
-                        batch: tuple[Axes, Axes]) -> Array:
+def _sparse_times_dense(lhs: BCOO, rhs: Any, contracted: Axes, batch: Axes) -> Array:
     """Rows of the dense factor at the indices, times the data, added where they belong."""
     lhs = bcoo_update_layout(lhs, n_batch=0, n_dense=0)
     used = (*batch[0], *contracted[0])
@@ -73,8 +72,7 @@ def _sparse_times_dense(lhs: BCOO, rhs: Any, contracted: tuple[Axes, Axes],
     return bcoo_todense(BCOO((data, lhs.indices[:, kept]), shape=shape))
 
 
-def _sparse_times_sparse(lhs: BCOO, rhs: BCOO, contracted: tuple[Axes, Axes],
-                         batch: tuple[Axes, Axes]) -> BCOO:
+def _sparse_times_sparse(lhs: BCOO, rhs: BCOO, contracted: Axes, batch: Axes) -> BCOO:
     """All pairs of elements; those whose indices differ where they must agree are padding."""
     if lhs.n_dense or rhs.n_dense:
         raise NotImplementedError("bcoo_spdot_general with n_dense != 0; call "

@@ -87,10 +87,9 @@ def _elementwise(p: core.Primitive, values: list, params: dict) -> Any:
         [out] = p.bind_list(*(zero if _is_sparse(x) else x for x in values), **params)
         keeps = out.dtype != bool and bool(out == 0)
     if not keeps:
-        raise NotImplementedError(
-            f"sparse rule for {p.name} is not implemented because it would result in dense output. "
-            "If this is your intent, use sparse.todense() to convert your arguments to dense "
-            "matrices.")
+        raise NotImplementedError(f"sparse rule for {p.name} is not implemented because it would "
+                                  "result in dense output. If this is your intent, use "
+                                  "sparse.todense() to convert your arguments to dense matrices.")
     mat = sparse if sparse.unique_indices or not p.may_produce_nan and p.name in _LINEAR else (
         bcoo.bcoo_sum_duplicates(sparse, nse=sparse.nse, remove_zeros=False))
     [data] = p.bind_list(*(mat.data if _is_sparse(x) else x for x in values), **params)
@@ -143,10 +142,9 @@ def _mul(x: Any, y: Any) -> Any:
 
 def _div(x: Any, y: Any) -> Any:
     if _is_sparse(y):
-        raise NotImplementedError(
-            "Division by a sparse array is not implemented because it would result in dense "
-            "output. If this is your intent, use sparse.todense() to convert your arguments to a "
-            "dense array.")
+        raise NotImplementedError("Division by a sparse array is not implemented because it would "
+                                  "result in dense output. If this is your intent, use "
+                                  "sparse.todense() to convert your arguments to a dense array.")
     return _mul(x, 1 / y)
 
 
