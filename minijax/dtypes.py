@@ -159,8 +159,7 @@ KINDS = {
     "integral": SIGNED + UNSIGNED,
     "real floating": FLOATS,
     "complex floating": COMPLEX,
-    "numeric": NUMERIC,
-}
+    "numeric": NUMERIC}
 
 
 def is_valid_dtype(dtype: Any) -> bool:
@@ -176,8 +175,7 @@ def is_valid_dtype(dtype: Any) -> bool:
 _PARENTS: dict[Any, type] = {
     **{d.type: np.floating for d in [*SMALL_FLOATS, BFLOAT16]},
     **{d.type: np.signedinteger for d in SMALL_SIGNED},
-    **{d.type: np.unsignedinteger for d in SMALL_UNSIGNED},
-}
+    **{d.type: np.unsignedinteger for d in SMALL_UNSIGNED}}
 
 
 def issubdtype(a: Any, b: Any) -> bool:

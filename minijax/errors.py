@@ -697,8 +697,7 @@ _RULES = {
     "impl": "Evaluation rule", "abstract_eval": "Abstract evaluation",
     "jvp": "Differentiation rule", "batch": "Batching rule", "lowering": "Lowering rule",
     "transpose": "Transpose rule (for reverse-mode differentiation)",
-    "split": "Partial evaluation rule",
-}
+    "split": "Partial evaluation rule"}
 
 
 class RuleNotImplementedError(NotImplementedError):

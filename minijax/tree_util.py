@@ -26,6 +26,7 @@ _prefix_errors = lazily.later("minijax.util.tree_errors", "prefix_errors")
 T = TypeVar("T")
 KeyEntry = TypeVar("KeyEntry", bound=Any)
 FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]]
+WithPaths = list[tuple[KeyPath, Any]]  # the leaves, each after its path
 
 # -- taking apart and putting together -----------------------------------------------------------
 
@@ -92,8 +93,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
 
 
 def _up_to_or_explain(treedef: PyTreeDef, prefix: Any, full: Any, name: str,
-                      is_leaf: Callable[..., bool] | None, is_leaf_takes_path: bool = False
-                      ) -> list[Any]:
+                      is_leaf: Callable | None, is_leaf_takes_path: bool = False) -> list[Any]:
     try:
         return treedef.flatten_up_to(full)
     except ValueError as problem:
@@ -171,9 +171,8 @@ def _is_none(x: Any) -> bool:
 # -- with paths ----------------------------------------------------------------------------------
 
 
-def tree_flatten_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                           is_leaf_takes_path: bool = False) -> tuple[WithPaths, PyTreeDef]:
     """Return (path, leaf) for all leaves, and the structure.
 
     >>> tree_flatten_with_path({"a": [1]})[0]
@@ -183,9 +182,8 @@ def tree_flatten_with_path(
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)
 
 
-def tree_leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> list[tuple[KeyPath, Any]]:
+def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                          is_leaf_takes_path: bool = False) -> WithPaths:
     """Return (path, leaf) for all leaves.
 
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1]})]
@@ -274,8 +272,7 @@ def register_pytree_node_class(cls: type[T]) -> type[T]:
 
 
 def register_pytree_with_keys(
-    nodetype: type, flatten_with_keys: FlattenWithKeys,
-    unflatten_func: Callable[[Any, Any], Any],
+    nodetype: type, flatten_with_keys: FlattenWithKeys, unflatten_func: Callable[[Any, Any], Any],
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
 ) -> None:
     """Make a class a container whose children have keys: `flatten_with_keys` gives them as pairs.

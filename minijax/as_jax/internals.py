@@ -19,7 +19,7 @@ from minijax.flatten_util import ravel_pytree
 from minijax.util.source_info import DebugInfo, SourceInfo, function_name
 from minijax.placement import meshes
 from minijax.placement.devices import Device
-from minijax.placement.named_sharding import NamedSharding, PartitionSpec
+from minijax.placement.named_sharding import NamedSharding
 from minijax.transforms.arguments import as_tuple
 from minijax.core.jvp import JVPTracer
 from minijax.core.partial_eval import SplitTrace
@@ -196,7 +196,7 @@ class _Environment:
 
 def canonicalize_sharding(sharding: Any, api_name: str) -> Any:
     """A sharding over a mesh that has axes, or None."""
-    if isinstance(sharding, PartitionSpec):
+    if isinstance(sharding, meshes.PartitionSpec):
         sharding = NamedSharding(meshes.get_abstract_mesh(), sharding)
     return None if sharding is None or sharding.mesh.empty else sharding
 

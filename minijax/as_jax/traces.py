@@ -8,13 +8,11 @@ one, and its tracers hold what the library likes.  In JAX: `Trace` and `Tracer` 
 from collections.abc import Sequence
 from typing import Any
 
-from minijax import core
+from minijax import core, lax
 from minijax.core.types import Params
 from minijax.custom.custom_jvp_vjp import Rule, custom_jvp_call_p
 from minijax.extend.core import set_current_trace
 from minijax.extend.linear_util import wrap_init
-from minijax.lax import (broadcast_in_dim_p, convert_element_type_p, dot_general_p, iota_p,
-                         reduce_sum_p, reshape_p)
 from minijax.util.source_info import DebugInfo
 
 
@@ -80,6 +78,6 @@ def _take_shardings(primitive: core.Primitive) -> None:
         if value is not None or name not in ("sharding", "out_sharding")})
 
 
-for _primitive in (broadcast_in_dim_p, convert_element_type_p, dot_general_p, iota_p, reduce_sum_p,
-                   reshape_p):
+for _primitive in (lax.broadcast_in_dim_p, lax.convert_element_type_p, lax.dot_general_p,
+                   lax.iota_p, lax.reduce_sum_p, lax.reshape_p):
     _take_shardings(_primitive)

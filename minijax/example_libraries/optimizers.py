@@ -32,8 +32,7 @@ class OptimizerState(NamedTuple):
 
 
 tree_util.register_pytree_node(
-    OptimizerState,
-    lambda state: ((state.packed_state,), (state.tree_def, state.subtree_defs)),
+    OptimizerState, lambda state: ((state.packed_state,), (state.tree_def, state.subtree_defs)),
     lambda data, children: OptimizerState(children[0], *data))
 
 

@@ -219,9 +219,8 @@ def shape_dependent(make_layer: Callable[[Shape], Any]) -> Layer:
     >>> halve.init(random.key(0), (-1, 6))[0]
     (-1, 3)
     """
-    return Layer(lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
-                 lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](params, inputs,
-                                                                            **kwargs))
+    return Layer(lambda rng, shape: make_layer(shape)[0](rng, shape),
+                 lambda params, x, **kwargs: make_layer(x.shape)[1](params, x, **kwargs))
 
 
 # ── Convolutions and pools ───────────────────────────────────────────────────────────────────
@@ -229,9 +228,8 @@ def shape_dependent(make_layer: Callable[[Shape], Any]) -> Layer:
 _IMAGES, _ROWS = ("NHWC", "HWIO", "NHWC"), ("NHC", "HIO", "NHC")
 
 
-def _convolution(name: str, convolve: Callable, shape_of: Callable, numbers: Any = None
-                 ) -> Callable:
-    """The function that makes layers of a kind of convolution; `numbers`: of its dimensions."""
+def _convolution(name: str, convolve: Callable, shape_of: Callable, specs: Any = None) -> Callable:
+    """The function that makes layers of a kind of convolution; `specs`: its dimension numbers."""
     def general(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
                 strides: Sequence[int] | None = None, padding: Any = "VALID", W_init: Any = None,
                 b_init: Any = normal(1e-6)) -> Layer:  # noqa: B008
@@ -258,14 +256,14 @@ def _convolution(name: str, convolve: Callable, shape_of: Callable, numbers: Any
     def layer(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
               padding: Any = "VALID", W_init: Any = None, b_init: Any = normal(1e-6)  # noqa: B008
               ) -> Layer:
-        return general(numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
+        return general(specs, out_chan, filter_shape, strides, padding, W_init, b_init)
 
-    rank = len(numbers[0]) - 2 if numbers else 2
+    rank = len(specs[0]) - 2 if specs else 2
     shape = (2, *(5,) * rank, 1)
     return documented(
-        layer if numbers else general, name,
+        layer if specs else general, name,
         "Each output is a weighted sum of a window and its features, plus a bias.",
-        f"""init, apply = {name}({"" if numbers else f"{_IMAGES}, "}4, {(3,) * rank})
+        f"""init, apply = {name}({"" if specs else f"{_IMAGES}, "}4, {(3,) * rank})
     >>> shape, params = init(random.key(0), {shape})
     >>> apply(params, jnp.ones({shape})).shape == shape -> True""")
 
@@ -279,8 +277,7 @@ Conv1DTranspose = _convolution("Conv1DTranspose", *_TRANSPOSE, _ROWS)
 ConvTranspose = _convolution("ConvTranspose", *_TRANSPOSE, _IMAGES)
 
 
-def _pooling(name: str, combine: Callable, initial: float, meaning: str, mean: bool = False
-             ) -> Callable:
+def _pooling(name: str, op: Callable, initial: float, meaning: str, mean: bool = False) -> Callable:
     """The function that makes layers of a reduction of windows."""
     def pool(window_shape: Sequence[int], strides: Sequence[int] | None = None,
              padding: Any = "VALID", spec: str | None = None) -> Layer:
@@ -298,12 +295,12 @@ def _pooling(name: str, combine: Callable, initial: float, meaning: str, mean: b
             return lax.reduce_window_shape_tuple(input_shape, sizes, steps, pads), ()
 
         def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
-            out = lax.reduce_window(inputs, initial, combine, sizes, steps, padding)
+            out = lax.reduce_window(inputs, initial, op, sizes, steps, padding)
             if not mean:
                 return out
             ones = jnp.ones([1 if c in "NC" else n for c, n in zip(
                 spec, inputs.shape, strict=True)], inputs.dtype)
-            return out / lax.reduce_window(ones, initial, combine, sizes, steps, padding)
+            return out / lax.reduce_window(ones, initial, op, sizes, steps, padding)
 
         return Layer(init, apply)
 

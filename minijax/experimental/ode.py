@@ -33,9 +33,8 @@ MIDDLE = np.array([
     6025192743 / 30085553152, 0, 51252292925 / 65400821598, -2691868925 / 45128329728,
     187940372067 / 1594534317056, -1776094331 / 19743644256, 11237099 / 235043384]) / 2
 # The polynomial of fourth order with the slopes at both ends, through both ends and the middle.
-QUARTIC = np.array([
-    [-2, 2, -8, -8, 16], [5, -3, 18, 14, -32], [-4, 1, -11, -5, 16], [1, 0, 0, 0, 0],
-    [0, 0, 1, 0, 0]])
+QUARTIC = np.array([[-2, 2, -8, -8, 16], [5, -3, 18, 14, -32], [-4, 1, -11, -5, 16],
+                    [1, 0, 0, 0, 0], [0, 0, 1, 0, 0]])
 
 
 def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
@@ -61,12 +60,8 @@ def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
     Raises:
       TypeError: when `t` or `args` are not what they should be.
     """
-    for arg in tree_util.tree_leaves(args):
-        try:
-            core.as_value(arg)
-        except TypeError:
-            raise TypeError("The contents of odeint *args must be arrays or scalars, but got "
-                            f"{arg}.") from None
+    tree_util.tree_map(lambda arg: core.as_value_or_raise(arg, lambda: (
+        f"The contents of odeint *args must be arrays or scalars, but got {arg}.")), args)
     if not jnp.issubdtype(t.dtype, jnp.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
     converted, consts = closure_convert(func, y0, t[0], *args)

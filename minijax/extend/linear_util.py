@@ -119,6 +119,9 @@ def wrap_init(f: Callable, params: dict[str, Any] | None = None, *,
                       debug_info=debug_info)
 
 
+WithAux = tuple[WrappedFun, Callable[[], Any]]  # and what reads the auxiliary output
+
+
 def _curried(f: Callable) -> Callable:
     """Curried as in JAX: a call with the first arguments returns a function of the rest."""
     return functools.wraps(f)(functools.partial(functools.partial, f))
@@ -137,8 +140,7 @@ def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Wr
 
 @_curried
 def transformation_with_aux2(gen: Callable, fun: WrappedFun, *gen_static_args: Any,
-                             use_eq_store: bool = False, unk_names: bool = False
-                             ) -> tuple[WrappedFun, Callable[[], Any]]:
+                             use_eq_store: bool = False, unk_names: bool = False) -> WithAux:
     """The same for ``gen(f, store, *static_args, *args)``, with a function that reads the store."""
     store = EqualStore() if use_eq_store else Store()
     return fun.wrap(gen, gen_static_args, store), lambda: store.val
@@ -163,8 +165,7 @@ def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Wra
 
 
 @_curried
-def transformation_with_aux(gen: Callable, fun: WrappedFun, *gen_static_args: Any
-                            ) -> tuple[WrappedFun, Callable[[], Any]]:
+def transformation_with_aux(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WithAux:
     """The same for a generator that yields a pair of the result and an auxiliary output."""
     def run(f: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
         result, aux = _run_generator(gen, f, args, kwargs)

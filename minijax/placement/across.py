@@ -164,8 +164,7 @@ def _split(x: np.ndarray, axis: int, count: int) -> np.ndarray:
 
 # The reduction of the blocks of all ranks by `op`, a key of `engine.REDUCTIONS`.
 across_reduce_p = _across(
-    "across_reduce",
-    lambda here, group, x, *, op, where: here.allreduce(x, op, group, where),
+    "across_reduce", lambda here, group, x, *, op, where: here.allreduce(x, op, group, where),
     lambda shape, count, **_: shape, complex_parts=each_part)
 
 # The blocks of all ranks, one after the other along `axis`.
@@ -201,9 +200,7 @@ def _rank(*, grid: Grid, names: Names) -> list:
 
 
 rank_p = Primitive(
-    "rank",
-    impl=_rank,
-    abstract_eval=lambda *, grid, names: [ShapedArray((), np.dtype(np.int32))],
+    "rank", impl=_rank, abstract_eval=lambda *, grid, names: [ShapedArray((), np.dtype(np.int32))],
     jvp=_NO_RULE, transpose=_NO_RULE, batch=_NO_RULE, examples=list,
     printed=lambda *, grid, names: {"names": names},
     loop=lambda b, outs, operands, *, grid, names: b.host_call(functools.partial(

@@ -202,6 +202,8 @@ class DeviceArray(ArrayImpl):
             raise core.deleted(self.aval)
         return self.memory
 
+    _holder = there
+
     def __getattr__(self, name: str) -> Any:
         if name != "_buffer":
             return super().__getattr__(name)
@@ -220,9 +222,6 @@ class DeviceArray(ArrayImpl):
 
     def _alias(self) -> DeviceArray:
         return type(self)(self.there(), self.aval, self.home)
-
-    def _holder(self) -> Any:
-        return self.there()
 
 
 DeviceArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name

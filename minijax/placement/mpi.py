@@ -132,10 +132,6 @@ class MPIEngine:
         """The result of a function: each process calls it."""
         return call()
 
-    def barrier(self, group: Group, where: str = "", limit: float | None = None) -> None:
-        """Returns when all processes of a group have called it."""
-        self._wait(self._communicator(group, where).Ibarrier(), where, limit)
-
     def abort(self, message: str) -> NoReturn:
         """Print a message, and end all processes of the program."""
         sys.stdout.flush()
@@ -154,7 +150,7 @@ class MPIEngine:
 
     def finish(self, limit: float) -> None:
         """Wait at the end of the program for the other processes."""
-        self.barrier(tuple(range(self.size)), "the end of its program", limit)
+        self._wait(self._world.Ibarrier(), "the end of its program", limit)
 
     def agree(self, told: bytes, group: Group, where: str) -> list[bytes]:
         """What each process of a group says, in as many bytes; apart from the data of programs."""

@@ -14,8 +14,7 @@ from typing import Any
 from minijax import core
 from minijax.placement.across import Grid
 from minijax.placement.devices import Device, DeviceArray
-from minijax.placement.meshes import (AbstractMesh, AxisType, ByValue, Mesh, P, PartitionSpec,
-                                       is_here)
+from minijax.placement.meshes import AbstractMesh, AxisType, ByValue, Mesh, P, is_here
 
 
 Index = tuple[slice, ...]
@@ -35,7 +34,7 @@ class Sharding:
     """The partition of an array over devices: a mesh, and the mesh axes of each array axis."""
 
     mesh: Any
-    spec: PartitionSpec
+    spec: P
     memory_kind: str | None
 
     _device_assignment = property(lambda self: tuple(self.mesh.devices.flat))
@@ -149,7 +148,7 @@ class NamedSharding(Sharding):
     """
 
     mesh: Any
-    spec: PartitionSpec
+    spec: P
     memory_kind: str | None = None
 
     def __post_init__(self) -> None:
@@ -256,7 +255,7 @@ def sharding_of_struct(sharding: Any) -> Any:
       ValueError: for what is none.
     """
     sharding = sharding.sharding if isinstance(sharding, Format) else sharding
-    if not isinstance(sharding, Sharding | PartitionSpec | None):
+    if not isinstance(sharding, Sharding | P | None):
         raise ValueError("sharding should be an instance of `jax.sharding.Sharding`, "
                          "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
                          f"{sharding} of type {type(sharding)}.")
@@ -270,7 +269,7 @@ def with_full_spec(sharding: Any, ndim: int) -> Any:
     return sharding.update(spec=full(sharding.spec, ndim))
 
 
-def full(spec: PartitionSpec, ndim: int) -> PartitionSpec:
+def full(spec: P, ndim: int) -> P:
     """The spec with an entry for each axis of an array."""
     return spec.update((*spec, *(None,) * (ndim - len(spec))))
 

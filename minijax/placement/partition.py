@@ -157,12 +157,11 @@ class Partitioner(Moves):
         if uses:
             program, layouts, record = self._staged(flat, layouts_in, layouts_out, uses)
             used = layouts_used(flat.jaxpr, record, layouts_out)
-        self._programs[key] = program, layouts, [
-            only(used.get(v, ())) or own for v, own in zip(flat.jaxpr.invars, layouts_in,
-                                                           strict=True)], [
-            record.kept.get(v, own) if isinstance(v, Var) else own
-            for v, own in zip(flat.jaxpr.outvars, layouts, strict=True)]
-        return self._programs[key]
+        in_use = [only(used.get(v, ())) or own
+                  for v, own in zip(flat.jaxpr.invars, layouts_in, strict=True)]
+        kept = [record.kept.get(v, own) if isinstance(v, Var) else own
+                for v, own in zip(flat.jaxpr.outvars, layouts, strict=True)]
+        return self._programs.setdefault(key, (program, layouts, in_use, kept))
 
     def _staged(self, flat: ClosedJaxpr, layouts_in: Sequence[Layout], layouts_out: Layouts,
                 uses: dict[Var, Layout]) -> tuple[ClosedJaxpr, list[Layout], Record]:

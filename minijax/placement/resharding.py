@@ -16,7 +16,7 @@ from minijax import core, dtypes, errors, tree_util
 from minijax.core import Array, ArrayImpl, Example, Outs, Params, Primitive, refuse
 from minijax.util import lazily, source_info
 from minijax.placement.devices import Device, DeviceArray, put
-from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
+from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, P, current, make_mesh
 from minijax.placement.named_sharding import (
     Format, Index, NamedSharding, Sharding, SingleDeviceSharding, full, is_sharded, with_full_spec)
 from minijax.primitives import ad_util
@@ -66,8 +66,7 @@ sharding_constraint_p = moving(
     ShardingPrimitive, "sharding_constraint", back=dict,
     sharding=lazily.later("minijax.placement.partition", "constrained"),
     examples=lambda: [Example((np.array([0.5, -1.0], np.float32),),
-                              {"sharding": NamedSharding(make_mesh((1,), ("x",)),
-                                                         PartitionSpec("x"))})])
+                              {"sharding": NamedSharding(make_mesh((1,), ("x",)), P("x"))})])
 
 
 def shard_value(x: Any, sharding: Any, what: str = "device_put args") -> Any:
@@ -94,7 +93,7 @@ def _concrete(sharding: Sharding, x: Any) -> Sharding:
 def canonicalize_sharding(sharding: Any, error: Exception) -> Any:
     """A partition spec as a sharding over the current mesh; another value as it is."""
     sharding = sharding.sharding if isinstance(sharding, Format) else sharding
-    if not isinstance(sharding, PartitionSpec):
+    if not isinstance(sharding, P):
         return sharding
     if current.value is None:
         raise error
@@ -189,7 +188,7 @@ def _check_shardings(xs: Any, shardings: Any) -> Any:
     for x, sharding in zip(leaves, tree_util.flatten_axes(
             "with_sharding_constraint", tree, shardings), strict=True):
         spec = getattr(canonicalize_sharding(sharding, TypeError()), "spec", None)
-        x_spec = getattr(getattr(x, "sharding", None), "spec", PartitionSpec())
+        x_spec = getattr(getattr(x, "sharding", None), "spec", P())
         if spec is not None and not isinstance(x, core.Tracer) and (
                 (own := full(x_spec, np.ndim(x))) != (other := full(spec, np.ndim(x)))):
             raise AssertionError(

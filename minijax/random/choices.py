@@ -248,8 +248,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
         indices = _chosen(typed, count, sizes, replace, p, mode)
         sample = jnp.take(array, indices, axis=axis) if array.ndim else converted(
             indices, dtypes.default_int_dtype())
-    return lax.reshape(sample, array.shape[:axis] + sizes + array.shape[axis + 1:]
-                       if array.ndim else sizes)
+    return lax.reshape(sample, array.shape[:axis] + sizes + array.shape[axis + 1:])
 
 
 def _chosen(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None) -> Array:

@@ -36,8 +36,7 @@ CHECKS: dict[str, list[tuple[Any, ...]]] = {
     "put": [(guards.explicit_transfer, config.transfer_guard_host_to_device)],
     "gpu": [(truncation.check_products, config.debug_dtype_truncation)],  # of a program for one
     "index": [(out_of_bounds.check, config.debug_out_of_bounds)],
-    "cast": [(out_of_bounds.check_cast, config.debug_unsafe_casts)],
-}
+    "cast": [(out_of_bounds.check_cast, config.debug_unsafe_casts)]}
 
 
 def notify(moment: str, *facts: Any, **details: Any) -> None:

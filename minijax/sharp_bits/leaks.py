@@ -151,9 +151,8 @@ class Heap:
         """The objects that may refer to some of these, with all their referents."""
         arguments = tuple(objects)  # from Python 3.13 on, this one counts as a referrer
         for x in gc.get_referrers(*arguments) if arguments else ():
-            is_internal_frame = isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename)
-            if not (type(x) is Examined or x is arguments or id(x) in self._snapshots
-                    or is_internal_frame):
+            is_ours = isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename)
+            if not (type(x) is Examined or x is arguments or id(x) in self._snapshots or is_ours):
                 yield x, gc.get_referents(x)
         yield from ((frame, frame.f_locals.values()) for frame in self.running)  # unseen by it
 

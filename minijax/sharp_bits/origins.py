@@ -85,10 +85,8 @@ def is_new_in_the_backward_pass(kind: str) -> bool:
 
 def derivative_of(primitive: Primitive) -> str | None:
     """The operation whose derivative rule is running, if it is not `primitive` itself."""
-    variables = _innermost("JVPTrace.process_primitive")
-    if variables is None or variables["primitive"] is primitive:
-        return None
-    return variables["primitive"].name
+    outer = (_innermost("JVPTrace.process_primitive") or {}).get("primitive", primitive)
+    return None if outer is primitive else outer.name
 
 
 def _innermost(function: str) -> Mapping[str, Any] | None:

@@ -38,8 +38,7 @@ KINDS = {
         "nothing is written there",
         "Keep the whole window inside, or allow the update to be dropped: mode='drop'."),
     "window read": ("the window is moved inside", _WINDOW),
-    "window update": ("the window is moved inside, and written there", _WINDOW),
-}
+    "window update": ("the window is moved inside, and written there", _WINDOW)}
 
 
 @dataclass(frozen=True)

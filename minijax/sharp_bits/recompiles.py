@@ -35,8 +35,7 @@ FIXES = {
     "flag": "Change the flag once, outside of the loop.",
     "closure": "Pass what the function closes over as an argument.",
     "axes": "Call the function always under the same named axes.",
-    "device": "Choose the device once, outside of the loop.",
-}
+    "device": "Choose the device once, outside of the loop."}
 
 
 class Difference(NamedTuple):
@@ -49,6 +48,8 @@ class Difference(NamedTuple):
     where: str = ""  # as JAX's log calls it, if it does
     why: str = ""
 
+
+Differences = Iterator[Difference]
 
 # Of two calls with the same key.
 ENDED_TRANSFORMATION = Difference("closure", "what the function closes over", "another value",
@@ -128,7 +129,7 @@ _histories = caches.OfObjects(lambda code: History())
 
 # ── What is different ────────────────────────────────────────────────────────────────────────
 
-def _differences(now: Any, before: Any, arguments: Any) -> Iterator[Difference]:
+def _differences(now: Any, before: Any, arguments: Any) -> Differences:
     info = source_info.describe(arguments.whole, [0] * len(arguments.all), {}, "jit")
     arg_names = info.arg_names
     if now.tree != before.tree:
@@ -147,8 +148,7 @@ def _differences(now: Any, before: Any, arguments: Any) -> Iterator[Difference]:
             yield Difference(kind, what, str(new), str(old))
 
 
-def _type_differences(name: str, now: core.ShapedArray, before: core.ShapedArray
-                      ) -> Iterator[Difference]:
+def _type_differences(name: str, now: core.ShapedArray, before: core.ShapedArray) -> Differences:
     for part in ("shape", "dtype", "weak_type"):
         if getattr(now, part) != getattr(before, part):
             kind = part.replace("_", " ")
@@ -165,7 +165,7 @@ def _type(aval: core.ShapedArray, shows_weak: bool) -> str:
 
 
 def _tree_differences(now: tree_util.PyTreeDef, before: tree_util.PyTreeDef,
-                      arguments: Sequence[str | None]) -> Iterator[Difference]:
+                      arguments: Sequence[str | None]) -> Differences:
     for path, one, other, why in tree_util.equality_errors_pytreedef(now, before):
         where = "the arguments"
         if len(path) > 1:
@@ -175,8 +175,7 @@ def _tree_differences(now: tree_util.PyTreeDef, before: tree_util.PyTreeDef,
                          f"at input path {tree_util.keystr(path)},", f"so {why}")
 
 
-def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
-                        ) -> Iterator[Difference]:
+def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]) -> Differences:
     for place in {**before, **now}:
         new, old = now.get(place), before.get(place)
         if new != old:

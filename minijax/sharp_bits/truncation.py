@@ -28,8 +28,7 @@ FIXES = {
     "products": "Choose a precision: \"highest\" keeps 24 bits, \"default\" is this one. For all "
                 "products: jax.config.update('jax_default_matmul_precision', …).",
     "differences": "Subtract an offset in NumPy before the numbers come in (times since the "
-                   f"first one, not since 1970), or keep 64 bits with `{WIDE}`.",
-}
+                   f"first one, not since 1970), or keep 64 bits with `{WIDE}`."}
 
 
 def check(x: Any, dtype: np.dtype) -> None:

@@ -294,7 +294,6 @@ def _of_keys(primitive: core.Primitive, makes_keys: bool) -> KeyReuseSignature:
 
 
 _PASSED_ON = KeyReuseSignature(Forward(0, 0))
-_PLACED = KeyReuseSignature(Sink(1), Forward(0, 0))
 Signature = KeyReuseSignature | Callable[[JaxprEqn], KeyReuseSignature]
 
 # By primitive: its signature, or a function of its equation.  Others: `_of_unknown`.
@@ -308,14 +307,13 @@ key_reuse_signatures: Mapping[core.Primitive, Signature] = {
     **dict.fromkeys((lax.broadcast_in_dim_p, lax.convert_element_type_p, lax.copy_p,
                      lax.dynamic_slice_p, lax.gather_p, lax.reshape_p, lax.rev_p, lax.squeeze_p,
                      lax.transpose_p), _PASSED_ON),
-    lax.dynamic_update_slice_p: _PLACED,
+    lax.dynamic_update_slice_p: KeyReuseSignature(Sink(1), Forward(0, 0)),
     lax.scatter_p: KeyReuseSignature(Sink(2), Forward(0, 0)),
     lax.slice_p: _of_slice, lax.concatenate_p: _of_concatenate,
     # what a backward pass computes again consumes no key a second time
     checkpoint_p: lambda eqn: (
         KeyReuseSignature() if eqn.params["differentiated"] else _of_unknown(eqn)),
-    lax.cond_p: _of_cond, lax.scan_p: _of_scan, lax.while_p: _of_while,
-}
+    lax.cond_p: _of_cond, lax.scan_p: _of_scan, lax.while_p: _of_while}
 
 
 # ── Functions ────────────────────────────────────────────────────────────────────────────────

@@ -9,12 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import tree_util
-from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
+from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like, with_data
 from minijax.transforms import gradients, jacobians
 
 
-def _by_data(derivative: Callable, fun: Callable, argnums: int | Sequence[int], has_aux: bool,
-             options: dict, with_value: bool = False) -> Callable:
+Argnums = int | Sequence[int]
+
+
+def _by_data(derivative: Callable, fun: Callable, argnums: Argnums, has_aux: bool, options: dict,
+             with_value: bool = False) -> Callable:
     """The derivative of a function by the buffers of floats of its arguments, in trees like theirs.
 
     Args:
@@ -30,7 +33,7 @@ def _by_data(derivative: Callable, fun: Callable, argnums: int | Sequence[int], 
         data = [x.data if isinstance(x, BCOO) else x for x in leaves]
 
         def of_data(data: list) -> Any:
-            new = [like(x, (d, x.indices), x.shape, True, True) if isinstance(x, BCOO) else d
+            new = [with_data(x, d) if isinstance(x, BCOO) else d
                    for x, d in zip(leaves, data, strict=True)]
             whole = list(args)
             for n, x in zip(numbers, tree_util.tree_unflatten(tree, new), strict=True):
@@ -56,8 +59,8 @@ def _with_indices(mat: BCOO, slope: Any) -> Any:
     return like(mat, (slope, indices), (*slope.shape[:more], *mat.shape), True, True)
 
 
-def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
-                   **kwargs: Any) -> Callable:
+def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
+                   ) -> Callable:
     """`jax.value_and_grad`, in which the gradient by a sparse array has its indices.
 
     >>> from minijax import numpy as jnp
@@ -68,20 +71,17 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: boo
     return _by_data(gradients.value_and_grad, fun, argnums, has_aux, kwargs, with_value=True)
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
-         ) -> Callable:
+def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
     """`jax.grad`, in which the gradient by a sparse array has its indices."""
     return _by_data(gradients.grad, fun, argnums, has_aux, kwargs)
 
 
-def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
-           ) -> Callable:
+def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
     """`jax.jacfwd` of a function whose result is one array."""
     return _by_data(jacobians.jacfwd, fun, argnums, has_aux, kwargs)
 
 
-def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
-           ) -> Callable:
+def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
     """`jax.jacrev` of a function whose result is one array."""
     return _by_data(jacobians.jacrev, fun, argnums, has_aux, kwargs)
 

@@ -17,7 +17,7 @@ import numpy as np
 from minijax import core, dtypes, lax, numpy as jnp, random, tree_util
 from minijax.extend.vmappable import register_vmappable
 from minijax.numpy.arguments import static_value
-from minijax.primitives.axes import canonical_shape, without
+from minijax.primitives.axes import canonical_shape, with_item, without
 from minijax.primitives.shape import squeezed_shape
 from minijax.transforms.api import vmap
 
@@ -165,6 +165,11 @@ def like(mat: BCOO, buffers: tuple[Any, Any], shape: Sequence[int], keeps_order:
                 unique_indices=keeps_unique and mat.unique_indices)
 
 
+def with_data(mat: BCOO, data: Any) -> BCOO:
+    """The sparse array with other data at its indices."""
+    return like(mat, (data, mat.indices), mat.shape, True, True)
+
+
 # ── From and to dense arrays ─────────────────────────────────────────────────────────────────
 
 def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
@@ -248,7 +253,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
             repeated = jnp.tril(same, -1).any(-1)
             return jnp.where(jnp.expand_dims(repeated, range(1, data.ndim)), 0, data)
         data = of_each_batch(sparr, first, data)
-    return like(sparr, (data, sparr.indices), sparr.shape, True, True)
+    return with_data(sparr, data)
 
 
 def todense(arr: Any) -> Any:
@@ -627,10 +632,9 @@ def _batched(joined: Callable, size: int, example: BCOO, axis: int | None) -> BC
         raise ValueError(f"BCOO: cannot add out_axis={axis} for BCOO array with "
                          f"n_batch={example.n_batch}. BCOO batch axes must be a contiguous block "
                          "of leading dimensions.")
-    shape = (*example.shape[:axis], size, *example.shape[axis:])
-    return BCOO.tree_unflatten(
-        (shape, example.indices_sorted, example.unique_indices),
-        (joined(size, example.data, axis), joined(size, example.indices, axis)))
+    data, indices = (joined(size, x, axis) for x in (example.data, example.indices))
+    aux = (with_item(example.shape, axis, size), example.indices_sorted, example.unique_indices)
+    return BCOO.tree_unflatten(aux, (data, indices))
 
 
 register_vmappable(BCOO, int, int, _example, _batched, None)

@@ -8,10 +8,10 @@ import operator
 from typing import Any
 
 from minijax import numpy as jnp
-from minijax.core import Array
+from minijax.core import Array, refuse
 from minijax.experimental.sparse.bcoo import (BCOO, bcoo_sum_duplicates, bcoo_update_layout,
-                                              bcoo_todense, elements_at, flat_indices, like,
-                                              of_each_batch)
+                                              bcoo_todense, elements_at, flat_indices,
+                                              of_each_batch, with_data)
 from minijax.primitives.axes import without
 
 Axes = tuple[tuple[int, ...], tuple[int, ...]]  # of both factors
@@ -127,16 +127,14 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     Raises:
       NotImplementedError: for different shapes, and more than 2**31 - 1 elements.
     """
-    if lhs.shape != rhs.shape:
-        raise NotImplementedError(f"multiplication between sparse matrices of different shapes: "
-                                  f"{lhs.shape} and {rhs.shape}")
-    if lhs.size >= 2 ** 31:
-        raise NotImplementedError("multiplication of sparse arrays of more than 2**31 - 1 elements")
+    refuse((lhs.shape != rhs.shape, "multiplication between sparse matrices of different shapes: "
+            f"{lhs.shape} and {rhs.shape}"),
+           (lhs.size >= 2 ** 31, "multiplication of sparse arrays of more than 2**31 - 1 elements"),
+           error=NotImplementedError)
     lhs, rhs = (bcoo_update_layout(x, n_batch=0, n_dense=0) for x in (lhs, rhs))
     rhs = bcoo_sum_duplicates(rhs, nse=rhs.nse, remove_zeros=False)
     (flat_lhs, is_out), (flat_rhs, _) = flat_indices(lhs), flat_indices(rhs)
     place: Any = jnp.searchsorted(flat_rhs, flat_lhs)
     hit = (flat_rhs.at[place].get(mode="fill", fill_value=-1) == flat_lhs) & ~is_out
     others = rhs.data.at[place].get(mode="fill", fill_value=0)
-    data = lhs.data * jnp.where(hit, others, 0)
-    return like(lhs, (data, lhs.indices), lhs.shape, True, True)
+    return with_data(lhs, lhs.data * jnp.where(hit, others, 0))

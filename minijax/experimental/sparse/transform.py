@@ -14,7 +14,7 @@ from minijax import core, numpy as jnp, tree_util
 from minijax.custom.remat import eval_jaxpr_with
 from minijax.core.jaxpr import JaxprEqn, subjaxprs
 from minijax.experimental.sparse import bcoo, products
-from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
+from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like, with_data
 from minijax.primitives.ad_util import batch_elementwise
 from minijax.transforms.api import make_jaxpr
 from minijax.transforms.stages import ShapeDtypeStruct
@@ -93,7 +93,7 @@ def _elementwise(p: core.Primitive, values: list, params: dict) -> Any:
     mat = sparse if sparse.unique_indices or not p.may_produce_nan and p.name in _LINEAR else (
         bcoo.bcoo_sum_duplicates(sparse, nse=sparse.nse, remove_zeros=False))
     [data] = p.bind_list(*(mat.data if _is_sparse(x) else x for x in values), **params)
-    return like(mat, (data, mat.indices), mat.shape, True, True)
+    return with_data(mat, data)
 
 
 _LINEAR = ("neg", "copy", "real")  # of repeated elements as of their sum
@@ -102,7 +102,7 @@ _LINEAR = ("neg", "copy", "real")  # of repeated elements as of their sum
 # ── The rules ────────────────────────────────────────────────────────────────────────────────
 
 def _convert(x: BCOO, *, new_dtype: Any, weak_type: bool) -> BCOO:
-    return like(x, (x.data.astype(new_dtype), x.indices), x.shape, True, True)
+    return with_data(x, x.data.astype(new_dtype))
 
 
 def _add(x: Any, y: Any) -> Any:
@@ -119,7 +119,7 @@ def _add(x: Any, y: Any) -> Any:
                 ((x.n_batch, x.n_dense) != (y.n_batch, y.n_dense), "Addition between sparse "
                  "matrices with different batch/dense dimensions."), error=NotImplementedError)
     if x.indices is y.indices:
-        return like(x, (x.data + y.data, x.indices), x.shape, True, True)
+        return with_data(x, x.data + y.data)
     buffers = bcoo.joined(([x.data, y.data], [x.indices, y.indices]), x.shape[:x.n_batch])
     return BCOO(buffers, shape=x.shape)
 
@@ -127,17 +127,16 @@ def _add(x: Any, y: Any) -> Any:
 def _sub(x: Any, y: Any) -> Any:
     if not (_is_sparse(x) and _is_sparse(y)):
         raise NotImplementedError("Subtraction between sparse and dense array.")
-    return _add(x, like(y, (-y.data, y.indices), y.shape, True, True))
+    return _add(x, with_data(y, -y.data))
 
 
 def _mul(x: Any, y: Any) -> Any:
     if _is_sparse(x) and _is_sparse(y):
         if x.indices is y.indices and x.unique_indices:
-            return like(x, (x.data * y.data, x.indices), x.shape, True, True)
+            return with_data(x, x.data * y.data)
         return products.bcoo_multiply_sparse(x, y)
     sparse, dense = (x, y) if _is_sparse(x) else (y, x)
-    data = products.bcoo_multiply_dense(sparse, dense)
-    return like(sparse, (data, sparse.indices), sparse.shape, True, True)
+    return with_data(sparse, products.bcoo_multiply_dense(sparse, dense))
 
 
 def _div(x: Any, y: Any) -> Any:
