@@ -10,7 +10,6 @@ import importlib.abc
 import importlib.util
 import sys
 import types
-from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn
 
@@ -100,7 +99,7 @@ def refuse(module: types.ModuleType, name: str) -> NoReturn:
     raise AttributeError(missing(module.__name__, name, dir(module)), name=name, obj=module)
 
 
-def missing(module: str, name: str, names: Sequence[str]) -> str:
+def missing(module: str, name: str, names: list[str]) -> str:
     if sentence := absent.sentence(f"{module}.{name}"):
         return sentence
     where = f"{ROOT}{module.removeprefix(PACKAGE)}" if module.startswith(PACKAGE) else module

@@ -36,9 +36,8 @@ class Trace(core.Trace):
             if primitive is custom_jvp_call_p and "fun" in params:
                 info = DebugInfo("custom_jvp", params["name"])
                 fun, jvp = (wrap_init(params[name], debug_info=info) for name in ("fun", "jvp"))
-                outs: list = self.process_custom_jvp_call(  # type: ignore[attr-defined]
+                return self.process_custom_jvp_call(  # type: ignore[attr-defined]
                     primitive, fun, jvp, args, symbolic_zeros=False)
-                return outs
             return primitive.listed(process(self, primitive, args, params))
         cls.process_primitive = process_primitive  # type: ignore[assignment,method-assign]
 

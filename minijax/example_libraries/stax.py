@@ -4,9 +4,7 @@ Builds on `numpy`, `nn`, `random`.
 In JAX: `jax/example_libraries/stax.py`.
 """
 
-import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -141,8 +139,7 @@ def FanOut(num: int) -> Layer:
     return _without_parameters(lambda x: [x] * num, lambda shape: [shape] * num)
 
 
-FanInSum = _without_parameters(lambda inputs: functools.reduce(operator.add, inputs),
-                               lambda shapes: shapes[0])
+FanInSum = _without_parameters(lambda inputs: sum(inputs[1:], inputs[0]), lambda shapes: shapes[0])
 
 
 def FanInConcat(axis: int = -1) -> Layer:

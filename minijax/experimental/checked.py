@@ -13,7 +13,6 @@ import numpy as np
 
 from minijax import config, core, dtypes, lax, numpy as jnp, tree_util
 from minijax.util import source_info
-from minijax.core import Array, ShapedArray, Zero
 from minijax.control_flow.cond import without_checks
 from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
 from minijax.control_flow.loop_rules import CARRY, CONST, Loop, Scan, While, scan_p, while_p
@@ -111,14 +110,14 @@ class Kind(NamedTuple):
     """Failures of which the first is returned: of one class, with arguments of the same types."""
 
     error: ErrorCategory
-    avals: tuple[ShapedArray, ...]
+    avals: tuple[core.ShapedArray, ...]
 
     @staticmethod
     def of(error: ErrorCategory, args: Sequence[Any]) -> "Kind":
         return Kind(error, tuple(core.get_aval(x).strip_weak_type() for x in args))
 
 
-CODE = ShapedArray((), np.int32)
+CODE = core.ShapedArray((), np.int32)
 INT = CODE.dtype
 Failure = list[Any]  # [code, *args]: the number of the failed check, from 1, or 0; its arguments
 
@@ -172,7 +171,7 @@ def _merge_failures(before: Failure, after: Failure) -> Failure:
     return [lax.select_n_p.bind(failed, new, old) for old, new in zip(before, after, strict=True)]
 
 
-def _avals_of(kinds: Iterable[Kind]) -> list[ShapedArray]:
+def _avals_of(kinds: Iterable[Kind]) -> list[core.ShapedArray]:
     return [aval for kind in kinds for aval in (CODE, *kind.avals)]
 
 
@@ -275,7 +274,7 @@ def _check(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
 _ONE_ARGUMENT = tree_util.tree_structure(((0,), {}))
 
 
-def _index_axis_size(access: Access, index: Any) -> Array:
+def _index_axis_size(access: Access, index: Any) -> core.Array:
     """The index, counted from the front; its axis, and the size of the axis."""
     index = converted(index, INT)
     if access.wraps and not access.normalized:
@@ -306,7 +305,7 @@ def _custom_call(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
         outs = rule(*primals_and_tangents)
         primals = primals_and_tangents[:len(primals_and_tangents) // 2]
         failures = jaxpr_as_fun(call.program)(*primals)[:count]
-        tangents = [Zero(x.aval.to_tangent_aval()) for x in failures]
+        tangents = [core.Zero(x.aval.to_tangent_aval()) for x in failures]
         return [*failures, *outs[:len(outs) // 2], *tangents, *outs[len(outs) // 2:]]
     outs = eqn.primitive.bind(*args, **eqn.params | {
         "call_jaxpr": call.program, "jvp": rule.with_call(jvp_with_failures)})

@@ -80,8 +80,7 @@ class Error:
 
     def _at(self, index: tuple[int, ...]) -> JaxException | None:
         failures = [(int(np.asarray(code)[index]), args) for code, *args in self._failures.values()]
-        code, args = min((each for each in failures if each[0]), key=lambda each: each[0],
-                         default=(0, []))
+        code, args = min((x for x in failures if x[0]), key=lambda x: x[0], default=(0, []))
         return self._sites[code - 1].exception([x[index] for x in args]) if code else None
 
     def throw(self) -> None:

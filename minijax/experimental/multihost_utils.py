@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.placement import gathering
 from minijax.placement.gathering import (assert_equal as assert_equal,
-                                         broadcast_one_to_all as broadcast_one_to_all,
-                                         process_allgather as process_allgather)
+                                         broadcast_one_to_all as broadcast_one_to_all, from_local,
+                                         process_allgather as process_allgather, to_local)
 
 
 def sync_global_devices(name: str) -> None:
@@ -54,7 +53,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     >>> host_local_array_to_global_array(np.arange(2), mesh, P("x"))
     Array([0, 1], dtype=int32)
     """
-    return _with_specs("input", gathering.from_local, local_inputs, global_mesh, pspecs)
+    return _with_specs("input", from_local, local_inputs, global_mesh, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
@@ -69,7 +68,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     >>> global_array_to_host_local_array(x, mesh, P("x")) is x
     True
     """
-    return _with_specs("output", gathering.to_local, global_inputs, global_mesh, pspecs)
+    return _with_specs("output", to_local, global_inputs, global_mesh, pspecs)
 
 
 def _with_specs(direction: str, converted: Callable, arrays: Any, mesh: Any, pspecs: Any) -> Any:

@@ -89,7 +89,7 @@ class State(NamedTuple):
     quartic: Any  # (5, …): the solution from last_t to t, of the fraction of that time
 
 
-@functools.partial(api.jit, static_argnums=(0, 1))
+@api.jit(static_argnums=(0, 1))
 def _odeint(func: Callable, limits: Limits, y0: Any, ts: Array, *args: Any) -> Any:
     flat, unravel = ravel_pytree(y0)
 

@@ -101,7 +101,7 @@ def lstm(x: Any, h_0: Any, c_0: Any, weights: Any, seq_lengths: Any, input_size:
                     dropout, bidirectional)
 
 
-@functools.partial(jit, static_argnums=(8, 9, 10, 11, 12))
+@jit(static_argnums=(8, 9, 10, 11, 12))
 def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: Weights, W_hh: Weights, b_ih: Weights,
              b_hh: Weights, seq_lengths: Array, input_size: int, hidden_size: int, num_layers: int,
              dropout: float, bidirectional: bool) -> tuple[Array, Array, Array]:

@@ -131,8 +131,7 @@ def kind_named(platform: str) -> type[Device]:
             RuntimeError(f"Unknown backend {platform}. Available backends are ['cpu']"),
             "There is 'cuda', too, which needs one of NVIDIA's GPUs and pip install "
             "'minijax[cuda]', and 'emulator', a GPU in NumPy.")
-    kind: type[Device] = getattr(sys.modules[__name__], PLATFORMS[platform])
-    return kind
+    return getattr(sys.modules[__name__], PLATFORMS[platform])
 
 
 def kind_in_use() -> type[Device]:

@@ -251,8 +251,7 @@ def on_threads(ranks: Sequence[int], run: Callable[[], T]) -> list[T]:
         finally:
             threads.leave(rank)
     try:
-        others = [_workers(os.getpid()).submit(copy_context().run, as_rank, rank)
-                  for rank in ranks[1:]]
+        others = [_workers(os.getpid()).submit(copy_context().run, as_rank, r) for r in ranks[1:]]
         results = [as_rank(ranks[0]), *(other.result() for other in others)]
     except BaseException as error:  # of a signal: no rank may wait for ever
         threads.fail(error)

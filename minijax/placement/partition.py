@@ -232,8 +232,7 @@ def rule_of(eqn: JaxprEqn) -> Alignment | OnBlocks | None:
     """How cut axes go through an equation; what is batched elementwise is cut elementwise."""
     p, types = eqn.primitive, ([x.aval for x in eqn.invars], [x.aval for x in eqn.outvars])
     if p.sharding is not None:
-        rule: Alignment | OnBlocks = p.sharding(*types, **eqn.params)
-        return rule
+        return p.sharding(*types, **eqn.params)
     is_elementwise = getattr(p.batch, "__func__", None) is batch_elementwise.rule
     return elementwise(*types) if is_elementwise else None
 

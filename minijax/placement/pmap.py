@@ -15,7 +15,6 @@ from minijax.placement.resharding import shard_value
 from minijax.util import lazily, source_info, tracebacks
 from minijax import core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
-from minijax.placement.device_put import devices as all_devices
 from minijax.placement.meshes import Mesh, P
 from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.primitives.slicing import index_in_dim
@@ -84,7 +83,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         if axis_size not in (None, size):
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
                              f"axis_size {size}.")
-        known = all_devices(backend) if devices is None else devices
+        known = device_put.devices(backend) if devices is None else devices
         _check_devices(fun, size, known)
         mesh = Mesh(known[:size], (name,))
         return shard_value(x, NamedSharding(mesh, P(*[None] * (axis % x.ndim), name))) if (
@@ -96,7 +95,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     if device_put.process_count(backend) == 1:
         jitted._shardings = devices and DeviceOrder(tuple(devices))
         return jitted
-    mesh = Mesh(all_devices(backend) if devices is None else devices, (name,))
+    mesh = Mesh(device_put.devices(backend) if devices is None else devices, (name,))
     return JitFunction(mapped_fun, jitted._static, jitted._donated, inline=False,
                        shardings=Rows(mesh, in_axes, out_axes))
 

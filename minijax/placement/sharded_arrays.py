@@ -6,7 +6,6 @@ Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/array.py`.
 
 import collections
 import contextlib
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -239,6 +238,6 @@ def resharded(x: ShardedArray, sharding: Any) -> ShardedArray:
 
 
 @caches.remembered(maxsize=1024)
-def _resharding(aval: ShapedArray, sharding: NamedSharding) -> Callable:
+def _resharding(aval: ShapedArray, sharding: NamedSharding) -> Program:
     closed = stage(lambda x: [sharding_constraint_p.bind(x, sharding=sharding)], [aval])
     return Program(closed, "device_put")

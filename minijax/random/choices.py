@@ -5,7 +5,6 @@ In JAX: `jax/_src/random/core.py`.
 """
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -296,7 +295,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
             raise TypeError("x must be an integer or at least 1-dimensional")
         size = int(static_value(array, "argument x of jax.random.permutation()"))
         array = lax.iota(dtypes.default_int_dtype(), max(size, 0))
-    axis = canonical_axis(operator.index(axis), array.ndim)
+    axis = canonical_axis(axis, array.ndim)
     if independent or array.ndim == 1:
         return _shuffle(typed, array, axis)
     order = _shuffle(typed, lax.iota(dtypes.default_int_dtype(), array.shape[axis]), 0)

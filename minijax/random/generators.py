@@ -7,7 +7,6 @@ Builds on `primitives/keys.py` and `bit_generators.py`.  Chapter 16, *Random num
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -70,12 +69,12 @@ def _seed(seed: Array) -> Array:
     return lax.concatenate([half, half], 0)
 
 
-@functools.partial(jit, static_argnums=1)
+@jit(static_argnums=1)
 def _split(words: Array, shape: Shape) -> Array:
     return _joined(random_split_p.bind(_halves(words), shape=shape))
 
 
-@functools.partial(jit, static_argnums=(1, 2))
+@jit(static_argnums=(1, 2))
 def _bits(words: Array, bit_width: int, shape: Shape) -> Array:
     return lax.rng_bit_generator(words, shape, np.dtype(f"uint{bit_width}"))[1]
 
@@ -87,7 +86,7 @@ def _fold_in(words: Array, data: Array) -> Array:
 
 # ── unsafe_rbg: every tenth key that XLA's generator draws ───────────────────────────────────
 
-@functools.partial(jit, static_argnums=1)
+@jit(static_argnums=1)
 def _unsafe_split(words: Array, shape: Shape) -> Array:
     _, drawn = lax.rng_bit_generator(words, (10 * math.prod(shape), 4))
     return lax.reshape(lax.slice_in_dim(drawn, None, None, 10), (*shape, 4))
@@ -142,7 +141,7 @@ def _places(shape: Shape) -> Words:
 
 
 def _mixed(words: Words) -> Any:
-    return functools.reduce(operator.xor, words)
+    return functools.reduce(lambda x, y: x ^ y, words)
 
 
 def _generator(cipher: Cipher, words: int, counters: int, pairs: Sequence[Sequence[int]],
@@ -173,11 +172,11 @@ def _generator(cipher: Cipher, words: int, counters: int, pairs: Sequence[Sequen
         counter = [np.uint32(0)] * counters if seeds_key else [high, low, *none]
         return lax.stack(encrypted(key, counter)[:words])
 
-    @functools.partial(jit, static_argnums=1)
+    @jit(static_argnums=1)
     def split(key: Array, shape: Shape) -> Array:
         return lax.stack(encrypted(key, [*none, *_places(shape)])[:words], len(shape))
 
-    @functools.partial(jit, static_argnums=(1, 2))
+    @jit(static_argnums=(1, 2))
     def bits(key: Array, bit_width: int, shape: Shape) -> Array:
         x = encrypted(key, [*_places(shape), *none])
         if bit_width < 64:

@@ -3,7 +3,6 @@
 Builds on `primitives/keys.py`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/core.py`.
 """
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -189,7 +188,7 @@ def in_form_of(keys: Array, like: Any) -> Array:
     return keys if typed else unwrapped(keys)
 
 
-@functools.partial(jit, static_argnames=("primitive", "params"))
+@jit(static_argnames=("primitive", "params"))
 def _compiled(*args: Array, primitive: Primitive, params: tuple) -> Array:
     return primitive.bind(*args, **dict(params))
 

@@ -4,15 +4,13 @@ Builds on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import dtypes, errors, lax
 from minijax.core import Array
-from minijax.errors import TypePromotionError
 from minijax.transforms.jit import jit
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.keys import random_bits_p
@@ -28,7 +26,7 @@ def compiled(*static: str) -> Callable[[Callable], Any]:
     Args:
       static: its static parameters; it is compiled for each value of them.
     """
-    return functools.partial(jit, static_argnames=static)
+    return jit(static_argnames=static)
 
 
 def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating,
@@ -94,7 +92,7 @@ def refuse_wider(name: str, dtype: np.dtype, *parameters: Any) -> None:
     """
     for x in parameters:
         if not dtypes.safe_to_cast(x, dtype):
-            raise TypePromotionError(
+            raise errors.TypePromotionError(
                 f"In arguments to {name}, cannot safely cast argument of type {dtypes.dtype(x)} "
                 f"to {dtype}. Pass a wider dtype, or round it yourself: x.astype('{dtype}')")
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from minijax import config, errors
 from minijax.util import context, source_info
-from minijax.util.source_info import SourceInfo
 
 T = TypeVar("T")
 
@@ -59,7 +58,7 @@ class Finding:
         return f"<p><b>{first}</b></p>" + "".join(f"<p>{line}</p>" for line in rest)
 
 
-def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None,
+def finding(kind: str, message: str, fix: str, source: source_info.SourceInfo | None = None,
             by: object = None) -> Finding:
     """A finding at a user's line: `source`, or else the line that is running."""
     source = source or source_info.user_frame()
@@ -68,7 +67,7 @@ def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None,
     return Finding(kind, message, source.function, source.short_file, source.line, fix, by)
 
 
-def quoted(source: SourceInfo | None) -> str | None:
+def quoted(source: source_info.SourceInfo | None) -> str | None:
     """A user's line as in an error: its place, and its text if it is known."""
     if source is None:
         return None
@@ -107,8 +106,8 @@ def report(finding: Finding, error: Exception | None = None) -> None:
         raise error
 
 
-def refuse(kind: str, message: str, fix: str, error: type[Exception], source: SourceInfo | None,
-           by: object = None) -> None:
+def refuse(kind: str, message: str, fix: str, error: type[Exception],
+           source: source_info.SourceInfo | None, by: object = None) -> None:
     """Collect a finding at a user's line, or raise an error of it.
 
     Args:

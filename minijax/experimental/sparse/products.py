@@ -4,7 +4,6 @@ Builds on `bcoo`.  In JAX: `jax/experimental/sparse/bcoo.py`.
 """
 
 import math
-import operator
 from typing import Any
 
 from minijax import numpy as jnp
@@ -12,7 +11,7 @@ from minijax.core import Array, refuse
 from minijax.experimental.sparse.bcoo import (BCOO, bcoo_sum_duplicates, bcoo_update_layout,
                                               bcoo_todense, elements_at, flat_indices,
                                               of_each_batch, with_data)
-from minijax.primitives.axes import without
+from minijax.primitives.axes import as_dims, without
 
 Axes = tuple[tuple[int, ...], tuple[int, ...]]  # of both factors
 
@@ -34,11 +33,9 @@ def bcoo_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: A
     >>> bcoo_dot_general(x, jnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ())))
     Array([2., 3.], dtype=float32)
     """
-    (left, right), (left_batch, right_batch) = (
-        [tuple(map(operator.index, axes)) for axes in pair] for pair in dimension_numbers)
-    for (x, axes), (y, others) in (((lhs, left), (rhs, right)),
-                                   ((lhs, left_batch), (rhs, right_batch))):
-        sizes = tuple(x.shape[d] for d in axes), tuple(y.shape[d] for d in others)
+    (left, right), (left_batch, right_batch) = (map(as_dims, pair) for pair in dimension_numbers)
+    for axes, others in ((left, right), (left_batch, right_batch)):
+        sizes = tuple(lhs.shape[d] for d in axes), tuple(rhs.shape[d] for d in others)
         if sizes[0] != sizes[1]:
             raise TypeError("dot_general requires contracting and batch dimensions to have the "
                             f"same shape, got {sizes[0]} and {sizes[1]}.")

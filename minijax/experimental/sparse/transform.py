@@ -171,9 +171,8 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     if first := min(kept, default=0):
         part = bcoo_broadcast_in_dim(mat, shape=shape[first:],
                                      broadcast_dimensions=[d - first for d in kept])
-        data, indices = (x[(None,) * first] for x in (part.data, part.indices))
-        return like(part, (jnp.broadcast_to(data, (*shape[:first], *part.data.shape)), indices),
-                    shape, True, True)
+        data = jnp.broadcast_to(part.data, (*shape[:first], *part.data.shape))
+        return like(part, (data, part.indices[(None,) * first]), shape, True, True)
     if mat.shape == shape:
         return mat
     mat = bcoo.bcoo_update_layout(mat, n_batch=0, n_dense=0)
