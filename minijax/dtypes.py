@@ -153,12 +153,8 @@ def key_dtype(impl: str) -> KeyType:
 VALID = frozenset([BOOL, *NUMERIC, float0])
 
 KINDS = {
-    "bool": [BOOL],
-    "signed integer": SIGNED,
-    "unsigned integer": UNSIGNED,
-    "integral": SIGNED + UNSIGNED,
-    "real floating": FLOATS,
-    "complex floating": COMPLEX,
+    "bool": [BOOL], "signed integer": SIGNED, "unsigned integer": UNSIGNED,
+    "integral": SIGNED + UNSIGNED, "real floating": FLOATS, "complex floating": COMPLEX,
     "numeric": NUMERIC}
 
 

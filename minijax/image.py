@@ -21,13 +21,7 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 class ResizeMethod(enum.Enum):
     """The interpolation of a pixel from its neighbours."""
 
-    NEAREST = 0
-    LINEAR = 1
-    LANCZOS3 = 2
-    LANCZOS5 = 3
-    CUBIC = 4
-    CUBIC_PYTORCH = 5
-    AREA = 6
+    NEAREST, LINEAR, LANCZOS3, LANCZOS5, CUBIC, CUBIC_PYTORCH, AREA = range(7)
 
     @staticmethod
     def from_string(s: str) -> "ResizeMethod":

@@ -117,8 +117,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.util.spec_from_loader(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        module = imported(spec.name)
-        assert module is not None
+        module: Any = imported(spec.name)
         spec.loader_state = module.__spec__
         return module
 

@@ -3,13 +3,11 @@
 Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -41,7 +39,7 @@ class TypedNdArray:
 class TypedInt(int):
     """JAX's integers of a dtype among the constants of programs, where here are plain ones."""
 
-    def __new__(cls, value: int, dtype: Any) -> TypedInt:
+    def __new__(cls, value: int, dtype: Any) -> Self:
         self = super().__new__(cls, value)
         self.dtype = np.dtype(dtype)  # type: ignore[attr-defined]
         return self
@@ -89,11 +87,11 @@ class PartialVal(NamedTuple):
     const: Any
 
     @classmethod
-    def unknown(cls, aval: core.ShapedArray) -> PartialVal:
+    def unknown(cls, aval: core.ShapedArray) -> Self:
         return cls(aval, None)
 
     @classmethod
-    def known(cls, const: Any) -> PartialVal:
+    def known(cls, const: Any) -> Self:
         return cls(None, const)
 
 

@@ -5,8 +5,6 @@ primitive yields its derivatives of all orders.  A rule in its slot `jet` is fas
 Builds on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -14,8 +12,7 @@ from typing import Any
 
 from minijax import core, dtypes, lax, numpy as jnp, tree_util
 from minijax.util import source_info
-from minijax.core import (Array, ArrayImpl, Level, Params, Primitive, RuleTrace, ShapedArray, Trace,
-                          Tracer, Zero)
+from minijax.core import Array, Params, Primitive, ShapedArray, Trace, Zero
 from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
@@ -118,7 +115,7 @@ class Curve:
             self.terms.append(self.derivative(len(self.terms)))
         return self.terms[n]
 
-    def slope(self) -> Curve:
+    def slope(self) -> "Curve":
         """Its first derivative, as a curve."""
         return Curve(core.instantiate(self[1]), lambda n: self[n + 1])
 
@@ -127,24 +124,24 @@ def has_derivatives(aval: ShapedArray) -> bool:
     return aval.to_tangent_aval().dtype != dtypes.float0
 
 
-class JetTracer(Tracer):
+class JetTracer(core.Tracer):
     """A point with its curve."""
 
     __slots__ = ("curve",)
 
-    def __init__(self, trace: JetTrace, curve: Curve):
+    def __init__(self, trace: "JetTrace", curve: Curve):
         super().__init__(trace, curve[0].aval)
         self.curve = curve
 
-    def _concrete(self) -> ArrayImpl | None:
+    def _concrete(self) -> core.ArrayImpl | None:
         return self.curve[0]._concrete()
 
 
-class JetTrace(RuleTrace):
+class JetTrace(core.RuleTrace):
     """Runs operations on curves. `order`: of the derivatives that inner programs compute."""
 
     def __init__(self, parent: Trace, order: int, debug_info: source_info.DebugInfo | None = None):
-        super().__init__(Level(parent, debug_info), parent)
+        super().__init__(core.Level(parent, debug_info), parent)
         self.order = order
 
     def join(self, curve: Curve) -> Array:

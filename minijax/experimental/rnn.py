@@ -95,10 +95,9 @@ def lstm(x: Any, h_0: Any, c_0: Any, weights: Any, seq_lengths: Any, input_size:
     Raises:
       NotImplementedError: for another dropout, and for lengths of another dtype.
     """
-    unpacked = unpack_lstm_weights(jnp.asarray(weights), input_size, hidden_size, num_layers,
-                                   bidirectional)
-    return lstm_ref(x, h_0, c_0, *unpacked, seq_lengths, input_size, hidden_size, num_layers,
-                    dropout, bidirectional)
+    sizes = input_size, hidden_size, num_layers
+    unpacked = unpack_lstm_weights(jnp.asarray(weights), *sizes, bidirectional)
+    return lstm_ref(x, h_0, c_0, *unpacked, seq_lengths, *sizes, dropout, bidirectional)
 
 
 @jit(static_argnums=(8, 9, 10, 11, 12))

@@ -4,8 +4,6 @@ Builds on `config`.  JAX passes functions in this form; minijax passes them unch
 accepts this form, since it is callable.  In JAX: `jax/_src/linear_util.py`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import weakref
@@ -75,7 +73,7 @@ class WrappedFun:
     def __name__(self) -> str:
         return source_info.function_name(self.f)
 
-    def wrap(self, gen: Callable, gen_static_args: tuple, out_store: Store | None) -> WrappedFun:
+    def wrap(self, gen: Callable, gen_static_args: tuple, out_store: Store | None) -> "WrappedFun":
         """Apply one more transformation: ``gen(f, [store,] *static_args, *args)``."""
         leading = gen_static_args if out_store is None else (out_store, *gen_static_args)
         return WrappedFun(self.f, functools.partial(gen, self.f_transformed, *leading),

@@ -4,12 +4,10 @@ Builds on `core`.  Chapter 02 has the slots.
 In JAX: `jax/interpreters/{ad,batching,mlir}.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -232,7 +230,7 @@ class LoweringRuleContext:
     avals_out: Sequence[Any]
     module_context: ModuleContext = ModuleContext()
 
-    def replace(self, **changes: Any) -> LoweringRuleContext:
+    def replace(self, **changes: Any) -> Self:
         """The same context with other values of some fields."""
         return replace(self, **changes)
 

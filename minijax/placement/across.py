@@ -4,13 +4,11 @@ The partitioner inserts them.  Builds on `engine`.  Chapter 11, *Named axes and 
 In JAX: the collective operations of StableHLO.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -34,7 +32,7 @@ class Grid(NamedTuple):
     ranks: tuple[int, ...]
 
     @classmethod
-    def of(cls, mesh: Any) -> Grid:
+    def of(cls, mesh: Any) -> Self:
         """That of a `Mesh`, of the ranks of its devices."""
         return cls(tuple(mesh.shape_tuple), tuple(device.rank for device in mesh.devices.flat))
 

@@ -4,8 +4,6 @@ Builds on `core`; modules for a GPU are loaded on first use.  Chapter 27.
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/array.py`, and PJRT's devices.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import operator
@@ -56,12 +54,12 @@ class Device:
         return max(1, count)
 
     @classmethod
-    def numbered(cls, number: int) -> Device:
+    def numbered(cls, number: int) -> "Device":
         """The device with a number: always the same object."""
         return known_by_number.setdefault((cls, number), cls(number))
 
     @classmethod
-    def all(cls) -> list[Device]:
+    def all(cls) -> list["Device"]:
         """The devices, in the order of their numbers."""
         return list(map(cls.numbered, range(cls.count())))
 
@@ -219,7 +217,7 @@ class DeviceArray(ArrayImpl):
         self.memory = None
         super()._delete()
 
-    def _alias(self) -> DeviceArray:
+    def _alias(self) -> "DeviceArray":
         return type(self)(self.there(), self.aval, self.home)
 
 

@@ -62,9 +62,7 @@ class GpuDevice(Device):
 class CudaDevice(GpuDevice):
     """An NVIDIA GPU."""
 
-    @property
-    def device_kind(self) -> str:  # type: ignore[override]
-        return self.processor.name
+    device_kind = property(lambda self: self.processor.name)
 
     @classmethod
     def count(cls) -> int:

@@ -10,9 +10,7 @@ from types import SimpleNamespace
 class MemorySpace(enum.Enum):
     """A device's own memory, the host's, or either."""
 
-    Device = enum.auto()
-    Host = enum.auto()
-    Any = enum.auto()
+    Device, Host, Any = range(1, 4)
 
     def __repr__(self) -> str:
         return f"MemorySpace.{self.name}"

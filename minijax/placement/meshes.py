@@ -51,9 +51,7 @@ class AxisType(enum.Enum):
     Here the partitioner chooses them all; along explicit axes `typeof` says them, too.
     """
 
-    Auto = enum.auto()
-    Explicit = enum.auto()
-    Manual = enum.auto()
+    Auto, Explicit, Manual = range(1, 4)
 
     def __repr__(self) -> str:
         return self.name

@@ -4,8 +4,6 @@ Builds on `vmap`: one for each axis of the mesh, over the shards, which are then
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/shard_map.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Collection, Sequence
@@ -267,7 +265,7 @@ class ShardMapTracer(BatchTracer):
 
     __slots__ = ()
 
-    def __init__(self, trace: ShardMapTrace, value: Array, dim: Dim, varies: bool):
+    def __init__(self, trace: "ShardMapTrace", value: Array, dim: Dim, varies: bool):
         aval = value.aval if dim is None else without_axis(value.aval, dim)
         core.Tracer.__init__(self, trace, aval.update(
             vma=aval.vma | {trace.axis.name} if varies else aval.vma))

@@ -41,9 +41,7 @@ class ShardedArray(DeviceArray, metaclass=ClassOfArrays):
     __slots__ = ()
     memory: Blocks
 
-    @property
-    def sharding(self) -> Any:
-        return self.there().sharding
+    sharding = property(lambda self: self.there().sharding)
 
     @property
     def device(self) -> Any:

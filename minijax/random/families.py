@@ -13,7 +13,6 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array, refuse
 from minijax.transforms.arguments import bound
-from minijax.lax import linalg
 from minijax.primitives.convert import converted
 from minijax.random.choices import _rademacher
 from minijax.random.keys import split
@@ -367,7 +366,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
 def _orthogonal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     *outer, n, m = shape
     z = _normal(key, (*outer, max(n, m), min(n, m)), dtype)
-    q, r = linalg.qr(z, full_matrices=False)
+    q, r = lax.linalg.qr(z, full_matrices=False)
     is_diagonal = lax.broadcasted_iota(np.int32, r.shape, r.ndim - 1) == lax.broadcasted_iota(
         np.int32, r.shape, r.ndim - 2)
     diagonal = lax.reduce_sum(lax.select(is_diagonal, r, lax.full_like(r, 0)), (r.ndim - 2,))
@@ -420,9 +419,9 @@ def _multivariate_normal(key: Array, mean: Array, cov: Array, shape: Shape, dtyp
                          method: str) -> Array:
     n = mean.shape[-1]
     if method == "cholesky":
-        root = linalg.cholesky(cov)
+        root = lax.linalg.cholesky(cov)
     else:
-        vectors, values, *_ = linalg.eigh(cov) if method == "eigh" else linalg.svd(cov)
+        vectors, values, *_ = lax.linalg.eigh(cov) if method == "eigh" else lax.linalg.svd(cov)
         root = vectors * lax.sqrt(lax.expand_dims(values, (cov.ndim - 2,)))
     z = _normal(key, (*shape, n), dtype)
     root = broadcast_to(root, (*shape, n, n))

@@ -5,8 +5,6 @@ move keys run on shadows, too, and move them; so no list of primitives is needed
 `core`, `jaxpr`. Chapter 16. In JAX: `jax/experimental/key_reuse/_core.py`.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -55,7 +53,7 @@ class Names:
             self.consumed = np.concatenate([self.consumed, np.zeros_like(self.consumed)])
         return np.arange(2 * first, 2 * first + size, dtype=np.uint32).reshape(words_shape)
 
-    def start(self, primitive: Primitive, params: Params, operands: Sequence[Operand]) -> None:
+    def start(self, primitive: Primitive, params: Params, operands: Sequence["Operand"]) -> None:
         """Record which of an operation's operands were consumed before it."""
         is_users = primitive.name == "jit" and params["name"] != _ONE_OPERATION
         self.operation = "jit-compiled function" if is_users else ""
@@ -131,7 +129,7 @@ class Operand:
     array: Any = None
 
     @staticmethod
-    def of(x: ArrayImpl) -> Operand:
+    def of(x: ArrayImpl) -> "Operand":
         """The operand for an array, with its known key numbers."""
         holder = x._holder()
         entry = _shadows.get(id(holder))

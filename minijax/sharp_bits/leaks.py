@@ -5,8 +5,6 @@ Chapter 12, *Pure functions*.  In JAX: `jax/_src/core.py` (`maybe_find_leaked_tr
 `leaked_tracer_error`, `why_alive_container_info`).
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import types
@@ -92,13 +90,13 @@ def _leaks(ref: weakref.ref[Level]) -> list[Leak]:
     return sorted(leaks, key=lambda leak: leak.text.count(" <- "))  # the shortest chains first
 
 
-def _tracers_of(ref: weakref.ref[Level]) -> Examined:
+def _tracers_of(ref: weakref.ref[Level]) -> "Examined":
     level = ref()
     referrers = gc.get_referrers(level) if level else ()
     return Examined(x for x in referrers if isinstance(x, Tracer))
 
 
-def _leak(tracer: Tracer, heap: Heap) -> Leak | None:
+def _leak(tracer: Tracer, heap: "Heap") -> Leak | None:
     """The reference chain of a tracer, in words; None if no user object holds it."""
     if (chain := referrer_chain(tracer, heap)) is None:
         return None

@@ -3,8 +3,6 @@
 Builds on `placement`.  In JAX: `jax/experimental/colocated_python/`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +35,7 @@ class _Colocated:
         functools.update_wrapper(self, fun)
 
     def specialize(self, in_specs: Any = None, out_specs_fn: Callable | None = None,
-                   devices: Sequence[Any] | None = None) -> _Colocated:
+                   devices: Sequence[Any] | None = None) -> "_Colocated":
         """The function with its devices; types of arguments and results are not needed here."""
         return _Colocated(self._fun, self._placed or devices is not None)
 
