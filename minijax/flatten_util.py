@@ -61,9 +61,8 @@ class _Unravel:
         if not is_one_dtype and vector.dtype != self.dtype:
             raise TypeError(f"unravel function given array of dtype {vector.dtype}, but expected "
                             f"dtype {self.dtype}")
-        parts = [lax.reshape(x, shape) for x, shape in zip(
-            lax.split(vector, [*map(math.prod, self.shapes)]), self.shapes, strict=True)]
-        return parts if is_one_dtype else list(map(_converted, parts, self.kinds))
+        xs = list(map(lax.reshape, lax.split(vector, [*map(math.prod, self.shapes)]), self.shapes))
+        return xs if is_one_dtype else list(map(_converted, xs, self.kinds))
 
 
 def _converted(x: Array, dtype: Any) -> Array:

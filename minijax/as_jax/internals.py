@@ -221,11 +221,10 @@ def wait_for_tokens() -> None:
 
 
 # Orbax asks devices of which runtime they are, and what memories they have.
-for _name, _value in {
-        "client": property(lambda device: backend.get_backend(device.platform)),
-        "addressable_memories": backend.memories, "memory": backend.memory,
-        "default_memory": backend.memory}.items():
-    setattr(Device, _name, _value)
+_device: Any = Device
+_device.client = property(lambda device: backend.get_backend(device.platform))
+_device.addressable_memories = backend.memories
+_device.memory = _device.default_memory = backend.memory
 
 # Equinox filters what this logger says of a callback that fails.
 host_callback.logger = logging.getLogger("jax._src.callback")

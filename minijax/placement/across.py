@@ -109,9 +109,6 @@ def _group(grid: Grid, rank: int, names: Names) -> tuple[int, ...]:
 class Communication(Effect):
     """Ranks wait for each other: all must come here, in the same order."""
 
-    def __repr__(self) -> str:
-        return "Communication"
-
 
 communication = frozenset([Communication()])
 

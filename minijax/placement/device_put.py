@@ -145,7 +145,7 @@ def _put(x: Any, place: Any, kind: type) -> Any:
     """An array on a device, or with a sharding; without one, an array on a device stays there."""
     if isinstance(x, DeviceArray) and place is None:
         return x
-    place = canonicalize_sharding(place, ValueError(
+    place = canonicalize_sharding(place, lambda _: ValueError(
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
     if is_sharded(x) and x.sharding == place:
         return x

@@ -83,7 +83,7 @@ class JitShardings:
 
     def _spans_devices(self) -> bool:
         """Whether results are sharded over several devices."""
-        return any(isinstance(sharding := canonicalize_sharding(x, ValueError()), NamedSharding)
+        return any(isinstance(sharding := canonicalize_sharding(x, ValueError), NamedSharding)
                    and isinstance(sharding.mesh, Mesh)
                    for x in tree_util.tree_leaves(self.results))
 
@@ -104,9 +104,9 @@ class JitShardings:
     def of_leaves(self, which: str, tree: tree_util.PyTreeDef) -> list:
         """The sharding of each leaf of a tree, of the "given" arguments or of the "result"."""
         shardings = self.arguments if which == "given" else self.results
-        error = no_mesh_error("jit", f"{which} shardings")
-        return [canonicalize_sharding(sharding, error(sharding))
-                for sharding in tree_util.flatten_axes(which, tree, shardings)]
+        no_mesh = no_mesh_error("jit", f"{which} shardings")
+        return [canonicalize_sharding(x, no_mesh)
+                for x in tree_util.flatten_axes(which, tree, shardings)]
 
 
 def check_shardings(which: str, shardings: Any) -> Any:
@@ -143,7 +143,7 @@ def shard_args(args: tuple, static: set[int], shardings: Any, names: ArgNames) -
     leaves, tree = tree_util.tree_flatten(args)
     flat_shardings = tree_util.flatten_axes("pjit in_shardings", tree, shardings)
     for x, spec in zip(leaves, flat_shardings, strict=True):
-        sharding = canonicalize_sharding(spec, no_mesh(spec))
+        sharding = canonicalize_sharding(spec, no_mesh)
         if not isinstance(x, core.Array) and isinstance(sharding, Sharding) and isinstance(
                 sharding.mesh, Mesh) and not (
                 sharding.is_fully_addressable or sharding.is_fully_replicated):

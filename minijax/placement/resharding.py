@@ -90,13 +90,13 @@ def _concrete(sharding: Sharding, x: Any) -> Sharding:
     return sharding
 
 
-def canonicalize_sharding(sharding: Any, error: Exception) -> Any:
+def canonicalize_sharding(sharding: Any, no_mesh: Callable[[Any], Exception]) -> Any:
     """A partition spec as a sharding over the current mesh; another value as it is."""
     sharding = sharding.sharding if isinstance(sharding, Format) else sharding
     if not isinstance(sharding, P):
         return sharding
     if current.value is None:
-        raise error
+        raise no_mesh(sharding)
     return NamedSharding(current.value, sharding)
 
 
@@ -113,7 +113,7 @@ def shard_tree(xs: Any, shardings: Any, no_mesh: Callable[[Any], Exception], nam
     Array axes may be sharded along mesh axes of `axis_type` only, if there is one.
     """
     leaves, tree = tree_util.tree_flatten(xs)
-    flat_shardings = [canonicalize_sharding(s, no_mesh(s))
+    flat_shardings = [canonicalize_sharding(s, no_mesh)
                       for s in tree_util.flatten_axes(name, tree, shardings)]
     if axis_type is not None:
         for sharding in flat_shardings:
@@ -187,7 +187,7 @@ def _check_shardings(xs: Any, shardings: Any) -> Any:
     leaves, tree = tree_util.tree_flatten(xs)
     for x, sharding in zip(leaves, tree_util.flatten_axes(
             "with_sharding_constraint", tree, shardings), strict=True):
-        spec = getattr(canonicalize_sharding(sharding, TypeError()), "spec", None)
+        spec = getattr(canonicalize_sharding(sharding, TypeError), "spec", None)
         x_spec = getattr(getattr(x, "sharding", None), "spec", P())
         if spec is not None and not isinstance(x, core.Tracer) and (
                 (own := full(x_spec, np.ndim(x))) != (other := full(spec, np.ndim(x)))):
@@ -334,7 +334,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     no_mesh = no_mesh_error("make_array_from_process_local_data", "sharding")
     return tree.unflatten([
         from_local_data(SingleDeviceSharding(where) if isinstance(where, Device) else
-                         canonicalize_sharding(where, no_mesh(where)), np.asarray(data), shape)
+                         canonicalize_sharding(where, no_mesh), np.asarray(data), shape)
         for data, where, shape in zip(leaves, shardings, shapes, strict=True)])
 
 

@@ -113,8 +113,7 @@ class _Call:
             [spec.mesh_axes() for spec in self.in_specs])
         if self.check:
             self.refuse_varying()
-        return self.flat.result([self.concatenated(x, spec)
-                                 for x, spec in zip(outs, self.specs, strict=True)])
+        return self.flat.result(list(map(self.concatenated, outs, self.specs)))
 
     # ── Sharding and concatenation ───────────────────────────────────────────────────────────
 

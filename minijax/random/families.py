@@ -5,7 +5,7 @@ In JAX: `jax/_src/random/core.py`.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from minijax import dtypes, lax
 from minijax.core import Array, refuse
 from minijax.transforms.arguments import bound
 from minijax.primitives.convert import converted
+from minijax.primitives.families import documented
 from minijax.random.choices import _rademacher
 from minijax.random.keys import split
 from minijax.random.rejection import _gamma
@@ -65,13 +66,23 @@ def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floa
                 refuse_wider(name, dtype, *values)
             return draw(typed, sizes, dtype, *values)
 
-        sample.__name__ = sample.__qualname__ = name
         sample.__signature__ = signature  # type: ignore[attr-defined]
-        sample.__doc__ = _docstring(name, meaning, example, names, kind)
-        return sample
+        listed = f"{', '.join(names)}: numbers, or arrays that broadcast to the shape.\n      "
+        text = meaning + _ARGUMENTS.format(
+            listed if names else "", "an integer" if kind is np.integer else "a float")
+        return documented(
+            sample, name, text, "from minijax.random import key\n"
+            f"    >>> {name}(key(0), {example}).shape -> (3,)",
+            "ValueError: for another dtype, or shapes that do not fit.")
     return decorate
 
 
+_ARGUMENTS = """
+
+    Args:
+      key: a key, typed or raw.
+      {}shape: the shape of the result.
+      dtype: {} dtype; None is the default one."""
 _SHARDING = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)
 
 
@@ -83,24 +94,6 @@ def _public_signature(formula: Formula, shape: Any, keywords: Iterable[inspect.P
         for p in inspect.signature(formula).parameters.values())
     last = of_shape.replace(default=shape), of_dtype.replace(default=None)
     return inspect.Signature([first, *parameters, *last, *keywords]), [p.name for p in parameters]
-
-
-def _docstring(name: str, meaning: str, example: str, parameters: Sequence[str], kind: Any) -> str:
-    listed = f"{', '.join(parameters)}: numbers, or arrays that broadcast to the shape.\n      "
-    return f"""{meaning}
-
-    Args:
-      key: a key, typed or raw.
-      {listed if parameters else ""}shape: the shape of the result.
-      dtype: {"an integer" if kind is np.integer else "a float"} dtype; None is the default one.
-
-    >>> from minijax.random import key
-    >>> {name}(key(0), {example}).shape
-    (3,)
-
-    Raises:
-      ValueError: for another dtype, or shapes that do not fit.
-    """
 
 
 def _standard_uniform(key: Array, shape: Shape, dtype: np.dtype) -> Array:
