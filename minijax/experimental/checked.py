@@ -161,8 +161,7 @@ def values_at_failure(flags: Any, values: Sequence[Any], which: int) -> list:
         shape = x.shape[flags.ndim:]
         rows = reshaped(x, (flat.size, *shape))
         starts = [converted(index, INT), *[np.int32(0)] * len(shape)]
-        row = lax.dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *shape))
-        return reshaped(row, shape)
+        return reshaped(lax.dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *shape)), shape)
     return list(map(row_at_index, values))
 
 

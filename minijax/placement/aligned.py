@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array
+from minijax.core import Array, Params
 from minijax.core.jaxpr import JaxprEqn
 from minijax.placement.across import Names, across_permute_p
 from minijax.placement.moves import Block, Layout, Moves, bytes_of, where
@@ -106,8 +106,7 @@ class Aligned:
             x = Block(value, x.layout if axis is None else use)  # type: ignore[arg-type]
         return x
 
-    def widened(self, values: Sequence[Array], params: Mapping[str, Any]
-                ) -> tuple[list[Array], dict[str, Any]]:
+    def widened(self, values: Sequence[Array], params: Params) -> tuple[list[Array], Params]:
         """Operands and parameters of narrow floats in the dtype in which ranks add them up."""
         dtype = self.eqn.outvars[0].aval.dtype
         wide = dtypes.computed_in(dtype)

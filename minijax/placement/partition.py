@@ -220,8 +220,7 @@ class Partitioner(Moves):
         self.record.taken[self.eqn] = [x.layout for x in blocks], None
         for program in subjaxprs(params):
             self.gathers += self.gathers_of.get(program, [])
-        outs = p.bind_list(*(x.value for x in blocks), **params)
-        return list(map(Block, outs, layouts))
+        return list(map(Block, p.bind_list(*(x.value for x in blocks), **params), layouts))
 
 
 def read(env: dict[Any, Block], atom: Any) -> Block:

@@ -123,9 +123,7 @@ class _Call:
 
     def order(self, spec: PartitionSpec, ndim: int) -> list[int]:
         """For axes split into mesh axes and blocks, the permutation that puts mesh axes first."""
-        parts: list[Any] = []
-        for names in spec.names(ndim):
-            parts += [*names, None]
+        parts = [part for names in spec.names(ndim) for part in (*names, None)]
         mesh_axes = [parts.index(name) for name, _ in self.axes if name in parts]
         return [*mesh_axes, *(i for i, part in enumerate(parts) if part is None)]
 

@@ -108,9 +108,8 @@ class History:
         if num_dead != ALLOWED or (kind, "") in self.causes:
             return None
         self.causes[kind, ""] += 1
-        what = ("it is the method of another object" if other_object else
-                "it is a new function object") + " each time, and the earlier ones are gone"
-        return kind, what
+        which = "the method of another" if other_object else "a new function"
+        return kind, f"it is {which} object each time, and the earlier ones are gone"
 
     def record_retrace(self, differences: Sequence[Difference]) -> tuple[str, str] | None:
         """Record why a function is traced again; a warning beyond the limit."""
