@@ -693,11 +693,10 @@ NonFiniteError.__name__ = NonFiniteError.__qualname__ = FloatingPointError.__nam
 NonFiniteError.__module__ = FloatingPointError.__module__
 
 
-_RULES = {
-    "impl": "Evaluation rule", "abstract_eval": "Abstract evaluation",
-    "jvp": "Differentiation rule", "batch": "Batching rule", "lowering": "Lowering rule",
-    "transpose": "Transpose rule (for reverse-mode differentiation)",
-    "split": "Partial evaluation rule"}
+_RULES = {"impl": "Evaluation rule", "abstract_eval": "Abstract evaluation",
+          "jvp": "Differentiation rule", "batch": "Batching rule", "lowering": "Lowering rule",
+          "transpose": "Transpose rule (for reverse-mode differentiation)",
+          "split": "Partial evaluation rule"}
 
 
 class RuleNotImplementedError(NotImplementedError):

@@ -38,9 +38,8 @@ class ResizeMethod(enum.Enum):
 _NAMES = {name: method for method, names in {
     ResizeMethod.NEAREST: "nearest", ResizeMethod.LINEAR: "linear bilinear trilinear triangle",
     ResizeMethod.LANCZOS3: "lanczos3", ResizeMethod.LANCZOS5: "lanczos5",
-    ResizeMethod.CUBIC: "cubic bicubic tricubic",
-    ResizeMethod.CUBIC_PYTORCH: "cubic-pytorch bicubic-pytorch", ResizeMethod.AREA: "area",
-}.items() for name in names.split()}
+    ResizeMethod.CUBIC: "cubic bicubic tricubic", ResizeMethod.AREA: "area",
+    ResizeMethod.CUBIC_PYTORCH: "cubic-pytorch bicubic-pytorch"}.items() for name in names.split()}
 
 
 def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True,

@@ -14,7 +14,6 @@ from minijax import core, dtypes, lax, numpy as jnp, tree_util
 from minijax.util import source_info
 from minijax.core import Array, Params, Primitive, ShapedArray, Trace, Zero
 from minijax.transforms.arguments import flattened
-from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
 from minijax.core.tracing import check_arg, run_flat, stage
 
@@ -217,9 +216,9 @@ def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
     avals = [a.to_tangent_aval() for a in closed.in_avals if has_derivatives(a)]
 
     def with_derivatives(*args: Array) -> list[Array]:
-        values, derivatives = split_list(args, len(closed.in_avals))
-        terms = iter(derivatives)
-        series = [[next(terms) for _ in range(order)] if has_derivatives(x.aval) else None
+        inputs = iter(args)
+        values = [next(inputs) for _ in closed.in_avals]
+        series = [[next(inputs) for _ in range(order)] if has_derivatives(x.aval) else None
                   for x in values]
         outs, out_series = jet_flat(jaxpr_as_fun(closed), values, series, order)
         return [*outs, *(t for x, ts in zip(outs, out_series, strict=True)

@@ -78,7 +78,7 @@ class StandIns(MutableMapping[type, Any]):
 canonicalize_dtype_handlers = StandIns()
 
 
-def as_list(primitive: Primitive, result: Any) -> list:
+def as_list(primitive: "Primitive | ProgramRule", result: Any) -> list:
     """What a rule of JAX's form returns, as a list: those of a single result return no list."""
     return list(result) if primitive.multiple_results else [result]
 
@@ -242,8 +242,7 @@ class ProgramRule(NamedTuple):
     multiple_results: bool
 
     def __call__(self, ctx: LoweringRuleContext, *args: Any, **params: Any) -> list:
-        outs = self.fun(*args, **params)
-        return list(outs) if self.multiple_results else [outs]
+        return as_list(self, self.fun(*args, **params))
 
 
 def lower_fun(fun: Rule, multiple_results: bool = True) -> ProgramRule:

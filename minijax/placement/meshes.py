@@ -346,9 +346,8 @@ class Mesh(_Grid):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         device = next(self.devices.flat, None)
-        return AbstractMesh(
-            self.axis_sizes, self.axis_names, self.axis_types,
-            abstract_device=device and AbstractDevice(device.device_kind, None, device.platform))
+        kind = device and AbstractDevice(device.device_kind, None, device.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """The same mesh with some of its parts replaced."""

@@ -274,9 +274,8 @@ def adds_axes(layout: Layout, now: Layout) -> bool:
 
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with calls inlined, tables of indices computed, and without dead equations."""
-    return without_dead_equations(stage(
-        lambda *args: eval_jaxpr_with(_inlined, closed, args), closed.in_avals,
-        closed.jaxpr.debug_info))
+    return without_dead_equations(stage(lambda *args: eval_jaxpr_with(_inlined, closed, args),
+                                        closed.in_avals, closed.jaxpr.debug_info))
 
 
 def _inlined(eqn: JaxprEqn, args: Sequence[Any]) -> list[Array]:

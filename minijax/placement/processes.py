@@ -31,10 +31,8 @@ TOLD = 480  # bytes of a description that other processes see
 def other_process(facts: Iterable[str], told: str, group: engine.Group, where: str
                   ) -> tuple[int, str] | None:
     """A process of a group that has other facts, and how it tells of them; None where all agree."""
-    digest = hashlib.blake2b(digest_size=16)
-    for fact in facts:
-        digest.update(fact.encode() + b"\0")
-    mine = digest.digest()
+    said = "".join(f"{fact}\0" for fact in facts)
+    mine = hashlib.blake2b(said.encode(), digest_size=16).digest()
     answers = own_engine().agree(mine + told.encode()[:TOLD].ljust(TOLD), group, where)
     return next(((rank, answer[16:].decode(errors="ignore").strip())
                  for rank, answer in zip(group, answers, strict=True) if answer[:16] != mine), None)

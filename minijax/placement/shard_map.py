@@ -107,10 +107,9 @@ class _Call:
                        for i, x in enumerate(leaves)]
 
     def __call__(self) -> Any:
-        outs = context.with_values(
-            {_mesh_around: self.mesh}, self.mapped, self.axes,
-            [self.sharded(i) for i in range(len(self.values))],
-            [spec.mesh_axes() for spec in self.in_specs])
+        outs = context.with_values({_mesh_around: self.mesh}, self.mapped, self.axes,
+                                   [self.sharded(i) for i in range(len(self.values))],
+                                   [spec.mesh_axes() for spec in self.in_specs])
         if self.check:
             self.refuse_varying()
         return self.flat.result(list(map(self.concatenated, outs, self.specs)))

@@ -70,10 +70,9 @@ def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floa
         listed = f"{', '.join(names)}: numbers, or arrays that broadcast to the shape.\n      "
         text = meaning + _ARGUMENTS.format(
             listed if names else "", "an integer" if kind is np.integer else "a float")
-        return documented(
-            sample, name, text, "from minijax.random import key\n"
-            f"    >>> {name}(key(0), {example}).shape -> (3,)",
-            "ValueError: for another dtype, or shapes that do not fit.")
+        return documented(sample, name, text, "from minijax.random import key\n"
+                          f"    >>> {name}(key(0), {example}).shape -> (3,)",
+                          "ValueError: for another dtype, or shapes that do not fit.")
     return decorate
 
 

@@ -16,10 +16,9 @@ from minijax.util import context, source_info
 
 T = TypeVar("T")
 
-SHARP_BITS = (
-    config.check_tracer_leaks, config.debug_nans, config.debug_infs, config.debug_key_reuse,
-    config.debug_out_of_bounds, config.debug_purity, config.debug_recompiles,
-    config.debug_dtype_truncation, config.debug_unsafe_casts)
+SHARP_BITS = (config.check_tracer_leaks, config.debug_nans, config.debug_infs,
+              config.debug_key_reuse, config.debug_out_of_bounds, config.debug_purity,
+              config.debug_recompiles, config.debug_dtype_truncation, config.debug_unsafe_casts)
 sharp_bits = config.switch("sharp_bits", together=SHARP_BITS, doc=(
     "Start with every check of a silent trap turned on, as checking_sharp_bits does."))
 

@@ -128,9 +128,8 @@ def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs:
     fix = FIX_PASSED_ON if is_passed_on else FIX_BACKWARD if is_backward else FIX
     message = (f"{start}invalid value ({kind}) encountered in {primitive.name}"
                f"{operands_text(kind, primitive, operands, outs)}{where}")
-    return Origin(kind, source, finding(
-        flag.name, message, fix, source,
-        by=(flag.name, source and (source.code, source.line))))
+    return Origin(kind, source, finding(flag.name, message, fix, source,
+                                        by=(flag.name, source and (source.code, source.line))))
 
 
 def operands_text(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl],

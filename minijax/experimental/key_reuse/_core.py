@@ -103,9 +103,8 @@ class _KeyEffect(core.Effect):
 def _marker(name: str, **rules: Any) -> core.Primitive:
     """A primitive that returns its keys."""
     effects = frozenset([_KeyEffect()])
-    return keys.key_operation(
-        name, program=lambda words, **_: words, type_of=lambda keys, **_: keys,
-        effects=lambda **_: effects, examples=list, **rules)
+    return keys.key_operation(name, program=lambda words, **_: words, examples=list,
+                              type_of=lambda keys, **_: keys, effects=lambda **_: effects, **rules)
 
 
 consume_p = _marker("consume", consumes_key=True)

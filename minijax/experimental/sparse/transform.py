@@ -212,13 +212,11 @@ def _method_of_arrays(name: str, doc: str) -> Callable:
     return method
 
 
-_ALONE: dict[str, Callable] = {
-    "abs": jnp.abs, "neg": jnp.negative, "pos": jnp.positive, "gt": jnp.greater,
-    "ge": jnp.greater_equal, "lt": jnp.less, "le": jnp.less_equal, "eq": jnp.equal,
-    "ne": jnp.not_equal}
-_EITHER_SIDE: dict[str, Callable] = {
-    "matmul": jnp.matmul, "mul": jnp.multiply, "truediv": jnp.divide, "add": jnp.add,
-    "sub": jnp.subtract}
+_ALONE: dict[str, Callable] = {"abs": jnp.abs, "neg": jnp.negative, "pos": jnp.positive,
+                               "gt": jnp.greater, "ge": jnp.greater_equal, "lt": jnp.less,
+                               "le": jnp.less_equal, "eq": jnp.equal, "ne": jnp.not_equal}
+_EITHER_SIDE: dict[str, Callable] = {"matmul": jnp.matmul, "mul": jnp.multiply, "add": jnp.add,
+                                     "truediv": jnp.divide, "sub": jnp.subtract}
 _METHODS: dict[str, Callable] = {
     **{name: _method_of_arrays(name, doc) for name, doc in {
         "sum": "The sum, or the sums along axes, as those of `jax.numpy`.",
