@@ -48,10 +48,9 @@ def moving(kind: type[Primitive], name: str, back: Callable[..., dict], **slots:
                for key, place in places.items()}
         return [primitive.bind(*args, **new)], dims
     primitive = kind(
-        name, impl=lambda x, **_: [x.copy()], abstract_eval=lambda x, **_: [x],
-        jvp=ad_util.linear(0), transpose=ad_util.transposed(
-            lambda ct, x, **places: primitive.bind(ct, **back(**places))),
-        batch=batch, program=lambda x, **_: x, handles_keys=True, **slots)
+        name, impl=lambda x, **_: [x.copy()], abstract_eval=lambda x, **_: [x], batch=batch,
+        transpose=ad_util.transposed(lambda ct, x, **places: primitive.bind(ct, **back(**places))),
+        jvp=ad_util.linear(0), program=lambda x, **_: x, handles_keys=True, **slots)
     return primitive
 
 

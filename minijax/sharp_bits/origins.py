@@ -144,8 +144,7 @@ def operands_text(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl]
     place = tuple(int(i) for i in np.argwhere(bad)[0])
     shown = [_number(x._buffer[place]) if is_elementwise and x.shape == out.shape
              else _short(x) for x in operands]
-    others = int(bad.sum()) - 1
-    more = f" (and {others} more)" if others else ""
+    more = f" (and {others} more)" if (others := int(bad.sum()) - 1) else ""
     at = f" at index {list(place)} of {out.aval.str_long()}{more}" if place else ""
     return (f" of {' and '.join(shown)}" if shown else "") + at
 
