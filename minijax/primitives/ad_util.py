@@ -330,26 +330,30 @@ transpose_p = rearrangement(
 def _broadcast_shape(x: ShapedArray, shape: Shape, broadcast_dimensions: tuple) -> Shape:
     check_sizes("broadcast_in_dim", "shape", shape)
     check_sizes("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
-    refuse((x.ndim != len(broadcast_dimensions),
-            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got "
-            f"broadcast_dimensions {broadcast_dimensions} for operand ndim {x.ndim}."),
-           (len(shape) < x.ndim,
-            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "
-            f"shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}."),
-           (not set(broadcast_dimensions) <= set(range(len(shape))),
+    if x.ndim != len(broadcast_dimensions):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
+            f"got broadcast_dimensions {broadcast_dimensions} for operand ndim {x.ndim}.")
+    if len(shape) < x.ndim:
+        raise TypeError(
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the "
+            f"operand shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}.")
+    if not set(broadcast_dimensions) <= set(range(len(shape))):
+        raise TypeError(
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
-            f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}."))
-    refuse((any(n not in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions, strict=True)),
+            f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}.")
+    if any(n not in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions, strict=True)):
+        raise TypeError(
             "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
             "corresponding dimensions in the target broadcast shape; got operand of shape "
             f"{x.shape}, target broadcast shape {shape}, "
-            f"broadcast_dimensions {broadcast_dimensions} "),
-           (len(set(broadcast_dimensions)) != len(broadcast_dimensions),
-            "broadcast_in_dim broadcast_dimensions must not contain duplicates, got "
-            f"broadcast_dimensions {broadcast_dimensions}"),
-           (list(broadcast_dimensions) != sorted(broadcast_dimensions),
-            "broadcast_in_dim broadcast_dimensions must be strictly increasing; got "
-            f"broadcast_dimensions {broadcast_dimensions}"))
+            f"broadcast_dimensions {broadcast_dimensions} ")
+    if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
+        raise TypeError("broadcast_in_dim broadcast_dimensions must not contain duplicates, "
+                        f"got broadcast_dimensions {broadcast_dimensions}")
+    if list(broadcast_dimensions) != sorted(broadcast_dimensions):
+        raise TypeError("broadcast_in_dim broadcast_dimensions must be strictly increasing; "
+                        f"got broadcast_dimensions {broadcast_dimensions}")
     return tuple(shape)
 
 
