@@ -21,6 +21,7 @@ from .probe import FLAT, Pattern, Term, identity, squeezed, traversal_of
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
 _MIN_ROWS, _MIN_COST = 9, 100
+_MOST_MOVED = 32  # tasks of a loop that joins an earlier one: each is looked at again
 # A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
 _MIN_ELEMENTS, _MIN_LINES = 4096, 16
 
@@ -98,10 +99,10 @@ class Fusion:
             self.nests.append(
                 Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
         self.join([task], position)
-        for other in candidates:
-            if other < position and self.join(self.nests[position].tasks, other):
-                self.nests[position].tasks = []
-                break
+        tasks = self.nests[position].tasks
+        earlier = (k for k in candidates if k < position and len(tasks) <= _MOST_MOVED)
+        if any(self.join(tasks, k) for k in earlier):
+            self.nests[position].tasks = []
 
     def earliest(self, task: Node) -> int:
         """The first nest after, or with, what a task reads."""

@@ -33,8 +33,6 @@ _DTYPE = r"([a-z]+\d*(?:_e\d+m\d+[a-z\d]*)?)"  # a name, such as float8_e4m3fn
 PRODUCT, CONVOLUTION = (rf"{name}_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"
                         for name in ("product", "convolution"))
 ALONE = "minijax_blas"  # of pool.py: from 1 to -1 the library uses one thread
-
-
 # Parameters, buffers in registers, the lanes of a vector, statements.
 Microkernel: TypeAlias = tuple[list, list[Buffer], int, list[Statement]]
 
