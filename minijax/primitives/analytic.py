@@ -6,12 +6,13 @@ computed.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/special.py`.
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, ShapedArray, dtype_name
+from minijax.core import Array, Primitive, ShapedArray, dtype_name
 from minijax.primitives.algebra import (add, div, integer_pow, mul, neg, rsqrt,
                                         square, sub)
 from minijax.primitives.comparison import eq, select
@@ -24,7 +25,8 @@ from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak
                                       check_dtypes, in_numpy, in_pairs)
 
 
-unary = functools.partial(families.unary, by_parts=True)
+unary: Callable[..., tuple[Primitive, Callable[..., Any]]] = functools.partial(
+    families.unary, by_parts=True)
 
 
 def one(x: Array) -> Array:
