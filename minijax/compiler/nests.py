@@ -41,6 +41,10 @@ class Nest:
     children: list[Nest] = field(default_factory=list)
     kind: str = ""
     column_axes: tuple[int, ...] = ()  # the sizes of the axes that reductions down columns keep
+    # Of its tasks: the most iterations inside, whether one reduces, and one needs a flat loop.
+    inner: int = 0
+    reduces: bool = False
+    needs_flat_loop: bool = False
 
     @property
     def innermost(self) -> bool:
@@ -122,16 +126,18 @@ class Fusion:
         with it.
         """
         nest, before = self.nests[position], self.positions.get(tasks[-1], position)
-        count, axes = len(nest.tasks), nest.column_axes
+        facts = vars(nest) | {"tasks": list(nest.tasks)} if len(tasks) > 1 else {}
         for task in tasks:
             if self.earliest(task) > position or nest.tasks and not _can_fuse(
                     task, nest, self.depth):
-                del nest.tasks[count:]
-                nest.column_axes = axes
+                vars(nest).update(facts)
                 self.positions.update(dict.fromkeys(tasks, before))
                 return False
             nest.tasks.append(task)
             nest.column_axes = nest.column_axes or _columns(task, self.depth)
+            nest.inner = max(nest.inner, _inner(task, self.depth))
+            nest.reduces |= task.reduces
+            nest.needs_flat_loop |= _needs_flat_loop(task, self.depth)
             self.positions[task] = position
         for task in tasks:
             for affinity in _affinities(task, task.outvars, (task.is_constant,), self.depth):
@@ -146,13 +152,10 @@ def _size(task: Node, depth: int) -> int | None:
 def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
     if task.opaque or nest.kind == "opaque" or nest.size != _size(task, depth):
         return False
-    inner = max((math.prod(each.loops[depth + 1:]) for each in nest.tasks
-                 if each.loops[depth + 1:]), default=0)
-    if (inner in MIDDLING and not nest.column_axes and len(task.loops) == depth + 1
+    if (nest.inner in MIDDLING and not nest.column_axes and len(task.loops) == depth + 1
             and task.cost >= SLOW and task.loops[depth] >= MIN_ROWS):
         return False  # in a loop of its own it is computed in vectors
-    both = task, *nest.tasks
-    if any(each.reduces for each in both) and any(_needs_flat_loop(each, depth) for each in both):
+    if (task.reduces or nest.reduces) and (nest.needs_flat_loop or _needs_flat_loop(task, depth)):
         return False
     axes = nest.column_axes or _columns(task, depth)
     new = (task,) if nest.column_axes else (*nest.tasks, task)
@@ -162,9 +165,13 @@ def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
 
 def _needs_flat_loop(task: Node, depth: int) -> bool:
     """Whether elementary functions of its short rows would fill no vectors."""
-    inner = task.loops[depth + 1:]
-    return (task.uses_index and task.cost >= SLOW and not task.reduces and bool(inner)
-            and math.prod(inner) <= SHORT_ROW)
+    return (task.uses_index and task.cost >= SLOW and not task.reduces
+            and 0 < _inner(task, depth) <= SHORT_ROW)
+
+
+def _inner(task: Node, depth: int) -> int:
+    """The iterations of the loops inside of the one at `depth`; 0 without any."""
+    return math.prod(task.loops[depth + 1:]) if task.loops[depth + 1:] else 0
 
 
 def _columns(task: Node, depth: int) -> tuple[int, ...]:
