@@ -373,10 +373,13 @@ RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]]
 # ── Checks of every operation ────────────────────────────────────────────────────────────────
 
 
+def _nans(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -> list:
+    return [jnp.isnan(x) for x in outs
+            if primitive.may_produce_nan and dtypes.issubdtype(x.dtype, np.inexact)]
+
+
 # Of each error the function from an operation to flags, one of which is set where it failed.
 OPERATION_CHECKS: dict[ErrorCategory, Callable[..., list]] = {
     DivisionByZeroError: lambda primitive, args, outs: (
         [args[1] == 0] if primitive is lax.div_p else []),
-    NaNError: lambda primitive, args, outs: [
-        jnp.isnan(x) for x in outs
-        if primitive.may_produce_nan and dtypes.issubdtype(x.dtype, np.inexact)]}
+    NaNError: _nans}

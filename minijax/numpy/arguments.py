@@ -200,7 +200,8 @@ def divided_by_constant(x: Any, number: float) -> Any:
     x = as_value(x)
     if x.dtype.kind != "f" or is_staging(core.current_trace.get()):
         return lax.div(x, convert(number, x.dtype))  # a program shows the quotient
-    return lax.mul(x, as_value(np.reciprocal(x.dtype.type(number))))
+    with np.errstate(divide="ignore"):
+        return lax.mul(x, as_value(np.reciprocal(x.dtype.type(number))))
 
 
 # ── One rank ─────────────────────────────────────────────────────────────────────────────────

@@ -378,8 +378,9 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     Array([1., 2., 1.], dtype=float32)
     """
     a = creation.asarray(a)
-    out = lax.conj(_transform("ihfft", FftType.RFFT, a, n, axis, norm))
-    return out * (1 / (a.shape[axis] if n is None else n))
+    _check_one_axis("ihfft", axis)
+    size = a.shape[axis] if n is None else n
+    return lax.conj(_transform("ihfft", FftType.RFFT, a, n, axis, norm)) * (1 / size)
 
 
 # ── Frequencies and shifts ───────────────────────────────────────────────────────────────────

@@ -316,7 +316,8 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     if m.ndim < 2:
         raise ValueError("rot90 requires its first argument to have ndim at least two, but got "
                          f"first argument of shape {m.shape}, which has ndim {m.ndim}")
-    first, second = (canonical_axis(axis, m.ndim) for axis in axes)
+    one, other = axes
+    first, second = canonical_axis(one, m.ndim), canonical_axis(other, m.ndim)
     if first == second:
         raise ValueError("Axes must be different")
     turns = operator.index(k) % 4

@@ -164,8 +164,8 @@ class Gpu:
         Raises:
           JaxRuntimeError: RESOURCE_EXHAUSTED, with the bytes requested and the bytes in use.
         """
-        result = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
-        if result[0]:
+        status, address = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
+        if status:
             self.enter()
             result = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
             if result[0] == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
@@ -174,8 +174,9 @@ class Gpu:
                     f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {nbytes} bytes on "
                     f"{self.name}: this program holds {self.held}, {free} of {total} are free. "
                     "Delete arrays (x.delete()), or donate them (donate_argnums).")
+            address = done(result)
         self.held += nbytes
-        return int(done(result))
+        return int(address)
 
     def free(self, address: int, nbytes: int) -> None:
         """Free memory, in stream order: earlier work still has it."""
