@@ -13,10 +13,11 @@ import numpy as np
 
 from .arithmetic import Arithmetic
 from .index_set_splitting import specialized
+from .loop_unrolling import copies
 from .loops import (INT64, Constant, For, Let, Scalar, Statement, bodies, defined, walk,
                     with_bodies, with_origin)
 
-MIN_SIZE = 4  # of an inner axis: loops over shorter ones fill no vectors
+MIN_SIZE = 4  # of an inner axis: loops over shorter ones fill no vectors, and are unrolled
 
 
 def delinearize(body: Iterable[Statement]) -> tuple[Statement, ...]:
@@ -25,7 +26,9 @@ def delinearize(body: Iterable[Statement]) -> tuple[Statement, ...]:
 
 
 def _nest(loop: Statement) -> Statement:
-    """A loop whose index is divided by one size as two loops, or the loop itself."""
+    """A loop whose index is divided by one size as two loops, or the loop itself. Of an axis of two
+    or three elements the loop is unrolled: their accesses are interleaved.
+    """
     if not isinstance(loop, For) or loop.vectorize != "parallel" or not loop.trip_count or any(
             isinstance(each, For) for each in walk(loop.body)):
         return loop
@@ -34,7 +37,7 @@ def _nest(loop: Statement) -> Statement:
     sizes = {int(x.value) if isinstance(x := each.args[1], Constant) else 0 for each in divisions}
     size = sizes.pop() if len(sizes) == 1 else 0
     starts_at_zero = isinstance(loop.start, Constant) and not loop.start.value
-    if not starts_at_zero or size < MIN_SIZE or loop.trip_count % size or loop.trip_count == size:
+    if not starts_at_zero or size < 2 or loop.trip_count % size or loop.trip_count == size:
         return loop
     b, outer, inner = Arithmetic(), Scalar(loop.index.name, INT64), Scalar(loop.index.name, INT64)
     index = b.actual(b.add(b.mul(outer, size), inner))
@@ -51,5 +54,5 @@ def _nest(loop: Statement) -> Statement:
             dependent.add(defined(each))
     stops = [Constant(np.int64(n), INT64) for n in (loop.trip_count // size, size)]
     nested = with_origin(replace(loop, index=inner, stop=stops[1], body=tuple(varying)), loop)
-    body = *fixed, _nest(nested)
+    body = (*fixed, *(copies(nested, Arithmetic()) if size < MIN_SIZE else [_nest(nested)]))
     return with_origin(replace(loop, index=outer, stop=stops[0], body=body), loop)

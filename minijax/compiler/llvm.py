@@ -15,6 +15,7 @@ from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
 from .integer_order import order_as_integers
 from .interrupts import SignalPolls, sites
+from .loop_coalescing import coalesce_loops
 from .loop_unrolling import unroll_loops
 from .loop_unswitching import unswitch_loops
 from .loops import (INT64, For, Kernel, Scalar, Statement, accesses, cached_on_node, walk)
@@ -42,8 +43,9 @@ def assembly(kernel: Kernel) -> str:
 @cached_on_node
 def transformed(kernel: Kernel) -> Kernel:
     """The kernel with its loops transformed for a processor."""
-    body = put_rows_in_lanes(unswitch_loops(delinearize(split_loops(kernel.body))))
-    return replace(kernel, body=unroll_loops(order_as_integers(body)))
+    body = unswitch_loops(delinearize(split_loops(kernel.body)))
+    body = order_as_integers(put_rows_in_lanes(coalesce_loops(body)))
+    return replace(kernel, body=unroll_loops(body))
 
 
 def microkernel_assembly(name: str) -> str:

@@ -1,67 +1,60 @@
-"""Loop coalescing: loops with nothing between them, over neighbouring axes, become one loop.
+"""Loop coalescing: loops over neighbouring axes become one loop.
 
-Builds on loops.py; outer_loop_vectorization.py uses it. Chapter 26.
-In MLIR: `affine-loop-coalescing`.
+If an iteration of the outer loop begins where the last one has ended, the inner loop goes on: its
+index leaves its axis, but not the buffer.  Builds on steps.py; llvm.py prints the result.
+Chapter 26.  In MLIR: `affine-loop-coalescing`.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
-from .loops import (INT64, Buffer, Constant, For, Index, Load, Scalar, Statement, Store, bodies,
-                    used, with_bodies, with_origin)
+from .arithmetic import Arithmetic
+from .index_set_splitting import specialized
+from .loops import (INT64, Constant, For, Let, Load, Scalar, Statement, Store, bodies, used, walk,
+                    with_bodies, with_origin)
+from .steps import Steps
 
 
-class _OtherwiseUsed(Exception):
-    """An index that is not that of one of the first axes."""
+def coalesce_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The same statements, with loops over neighbouring axes as one."""
+    return tuple(_coalesced(with_bodies(each, coalesce_loops)) if bodies(each) else each
+                 for each in body)
 
 
-def coalesced(loop: For) -> For:
-    """As many of the loops that begin with this one as one loop as possible."""
-    loops = [loop]
-    while len(loops[-1].body) == 1 and isinstance(inner := loops[-1].body[0], For):
-        loops.append(inner)
-    for count in range(len(loops), 1, -1):
-        if all(x.vectorize in ("parallel", "apart") and x.trip_count for x in loops[:count]):
-            try:
-                return with_origin(_as_one(loops[:count]), loop)
-            except _OtherwiseUsed:
-                pass
-    return loop
+def _coalesced(loop: Statement) -> Statement:
+    """A loop of a loop as one loop, or the loop itself."""
+    if not isinstance(loop, For) or not loop.body or not isinstance(inner := loop.body[-1], For):
+        return loop
+    *lets, _ = loop.body
+    body, kinds = (*lets, *inner.body), {loop.vectorize, inner.vectorize}
+    if (not kinds <= {"parallel", "apart"} or not loop.trip_count or not inner.trip_count
+            or inner.start.value or not all(isinstance(each, Let) for each in lets)  # type: ignore[union-attr]
+            or not _goes_on(body, loop.index, inner.index, inner.trip_count)):
+        return loop
+    stop = Constant(np.int64(loop.trip_count * inner.trip_count), INT64)
+    return with_origin(replace(
+        inner, stop=stop, body=specialized(body, {loop.index: loop.start}, Arithmetic()),
+        note=loop.note, vectorize="apart" if "apart" in kinds else "parallel"), loop)
 
 
-def _as_one(loops: Sequence[For]) -> For:
-    """Nested loops as one loop, whose index is the position in all their axes.
-
-    Raises:
-      _OtherwiseUsed: an index is used otherwise.
+def _goes_on(body: Iterable[Statement], outer: Scalar, inner: Scalar, count: int) -> bool:
+    """Whether the elements of an iteration of the outer loop follow those of the last one; nothing
+    but indices depends on either index.
     """
-    first, *others = loops
-    position = Scalar(first.index.name, INT64)
-    indices = [x.index for x in loops]
-
-    def body(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-        return tuple(map(changed, statements))
-
-    def changed(each: Statement) -> Statement:
-        if bodies(each):
-            each = with_bodies(each, body)
-        if isinstance(each, Load | Store) and not used_here.isdisjoint(each.index):
-            each = replace(each, index=together(each.buffer, each.index))
-        if not used_here.isdisjoint(used(each)):
-            raise _OtherwiseUsed
-        return each
-
-    def together(buffer: Buffer, index: Index) -> Index:
-        axes = [k for k, n in enumerate(buffer.shape) if n != 1][:len(loops)]
-        if (len(index) < len(buffer.shape) or [index[k] for k in axes] != indices
-                or [buffer.shape[k] for k in axes[1:]] != [x.trip_count for x in others]):
-            raise _OtherwiseUsed
-        return position, *index[axes[-1] + 1:]
-
-    used_here = {*indices}
-    stop = Constant(np.int64(math.prod(x.trip_count or 0 for x in loops)), INT64)
-    kind = "apart" if any(x.vectorize == "apart" for x in loops) else "parallel"
-    return replace(first, index=position, stop=stop, body=body(loops[-1].body), vectorize=kind)
+    far, near = Steps({outer: 1}), Steps({inner: 1})
+    for each in walk(body):
+        if isinstance(each, Let):
+            far[each.target], near[each.target] = far.of(each), near.of(each)
+            if None in (far[each.target], near[each.target]):
+                return False
+            continue
+        if isinstance(each, Load | Store):
+            step = near.at(each.buffer, each.index)
+            if step is None or far.at(each.buffer, each.index) != step * count:
+                return False
+        values = [each.value] if isinstance(each, Store) else used(each)
+        if not isinstance(each, Load) and any(far[x] or near[x] for x in values):
+            return False
+    return True

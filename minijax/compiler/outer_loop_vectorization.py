@@ -20,7 +20,6 @@ from .fusion import MIN_ROWS
 from .integer_order import order_as_integers
 from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loop_unrolling import copies
-from .loop_coalescing import coalesced
 from .loops import (Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
                     Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
                     with_origin)
@@ -50,7 +49,6 @@ def put_rows_in_lanes(body: Iterable[Statement]) -> tuple[Statement, ...]:
 def _in_lanes(loop: For, uses: Mapping[Buffer, int], register: int) -> list[Statement] | None:
     """A loop over short rows with rows in lanes: in registers, if that is little code, or in tiles.
     """
-    loop = coalesced(loop)
     inside = [each for each in walk(loop.body) if isinstance(each, For)]
     longest = MIDDLING_ROW if code_of(loop.body) > OF_FUNCTION else SHORT_ROW
     if (loop.vectorize not in ("parallel", "apart", "reduce") or (loop.trip_count or 0) < MIN_ROWS

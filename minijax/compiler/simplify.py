@@ -29,6 +29,7 @@ from .transpose_folding import fold_transposes
 # `checkpoint` is not among them: merged with the forward pass, nothing would be computed again.
 # Elements of an array that is computed while the program is compiled, and operations.
 MOST, STEPS = 1 << 22, 12
+SMALL = 1 << 10  # elements of a constant
 CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
@@ -96,7 +97,9 @@ class Simplifier:
             return [atom for part, each in pairs for atom in self._constant(part, each)]
         if not aval.shape:
             return [_literal(buffer_of(value), aval)]
-        return [self.consts.setdefault((id(value), aval), (Var(aval), value))[0]]
+        buffer = buffer_of(value)  # small ones are compared, too: a program may make one again
+        key = buffer.tobytes() if buffer.size <= SMALL else id(value)
+        return [self.consts.setdefault((key, aval), (Var(aval), value))[0]]
 
     def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
         """The atoms that replace the outputs of an equation."""

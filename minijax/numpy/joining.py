@@ -380,12 +380,31 @@ def _pad_constant(a: Any, widths: Widths, values: Any) -> Any:
 
 def _pad_by_index(a: Any, axis: int, pair: tuple[int, int], mode: Any,
                   reflect_type: str = "even") -> Any:
-    """By a gather at the indices of the axis, padded by NumPy."""
+    """By the indices of the axis, padded by NumPy."""
     if pair == (0, 0):
         return a
     if reflect_type == "odd":
         return _pad_odd(a, axis, pair, repeats_edge=mode == "symmetric")
-    return _index_along(a, np.pad(np.arange(a.shape[axis]), pair, mode), axis)
+    places = np.pad(np.arange(a.shape[axis]), pair, mode)
+    few = np.count_nonzero(np.diff(places, 2)) <= 8  # changes of direction
+    return (_joined_slices if few else _index_along)(a, places, axis)
+
+
+def _joined_slices(a: Any, places: np.ndarray, axis: int) -> Array:
+    """The elements at places: a slice for each run of neighbours, also backwards, or repeated."""
+    parts = []
+    while places.size:
+        step = int(places[1] - places[0]) if places.size > 1 else 1
+        step = step if abs(step) <= 1 else 1
+        run = places[0] + step * np.arange(places.size)
+        run = run[:np.argmax(np.append(run != places, True))]
+        low, high = sorted((int(run[0]), int(run[-1])))
+        part = lax.slice_in_dim(a, low, high + 1, axis=axis)
+        if step == 0:
+            part = broadcast_to_shape(part, replaced(a.shape, axis, run.size))
+        parts.append(lax.rev(part, (axis,)) if step < 0 else part)
+        places = places[run.size:]
+    return lax.concatenate(parts, axis)
 
 
 def _pad_odd(a: Any, axis: int, pair: tuple[int, int], repeats_edge: bool) -> Any:

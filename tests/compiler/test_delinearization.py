@@ -17,6 +17,8 @@ MERGED = {
     "kron": lambda np, x, y: np.kron(x, y),
     "tile": lambda np, x, y: np.tile(y, (2, 3)) * 2,
     "repeat": lambda np, x, y: np.repeat(x, 5, axis=1) + 1,
+    "pairs": lambda np, x, y: np.stack([x, x * 2], -1).reshape(6, 16) + 1,
+    "triples": lambda np, x, y: np.repeat(y, 3, axis=1) * 2,
     "outer": lambda np, x, y: np.outer(x, y).reshape(-1) - 1,
     "heads": lambda np, x, y: np.transpose(y.reshape(9, 11), (1, 0)).reshape(11, 9) * np.ones(11)[
         :, None],
@@ -53,12 +55,11 @@ def test_the_numbers_are_those_of_numpy(name):
     np.testing.assert_allclose(jit(lambda x, y: f(jnp, x, y))(X, Y), f(np, X, Y), rtol=1e-6)
 
 
-@pytest.mark.parametrize("is_nest, n, sizes", [
-    (True, 60, [12]), (False, 61, [12]), (False, 60, [3]), (False, 60, [60]),
-    (False, 60, [12, 10])])
-def test_it_is_one_size_that_divides_the_trip_count_and_fills_vectors(is_nest, n, sizes):
+@pytest.mark.parametrize("trip_counts, n, sizes", [
+    ([5, 12], 60, [12]), ([61], 61, [12]), ([20], 60, [3]), ([60], 60, [60]), ([60], 60, [12, 10])])
+def test_it_is_one_size_that_divides_the_trip_count(trip_counts, n, sizes):
     b, out = Builder(), Buffer("out", np.dtype(np.int64), (n,), "output")
     with b.loop(n, vectorize="parallel") as i:
         b.store(out, (i,), reduce(b.add, (b.div(i, size) for size in sizes)))
     loops = [each for each in walk(delinearize(b.scopes[0].statements)) if isinstance(each, For)]
-    assert [loop.trip_count for loop in loops] == ([5, 12] if is_nest else [n])
+    assert [loop.trip_count for loop in loops] == trip_counts
