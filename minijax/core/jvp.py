@@ -13,7 +13,6 @@ from minijax import core, dtypes
 from minijax.util import source_info
 from minijax.core import Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero, tracing
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, partition_list
-from minijax.core.dce import without_dead_equations
 
 Tangent = Any  # an array, or Zero
 
@@ -93,7 +92,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
     """
     in_avals = closed.in_avals
     tangent_avals = [aval.to_tangent_aval() for aval in in_avals]
-    run = jaxpr_as_fun(without_dead_equations(closed))  # dead equations may lack a rule
+    run = jaxpr_as_fun(closed)
 
     def with_tangents(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
         tangent_args = iter(args[len(in_avals):])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import core, dtypes, lax
+from minijax import core, dtypes, jit, jvp, lax
 from minijax.core import Zero
 from minijax.core.jvp import jvp_flat, jvp_jaxpr
 
@@ -50,3 +50,16 @@ def test_derivatives_nest(order):
     for _ in range(order):
         f = (lambda g: lambda x: minijax.jvp(g, (x,), (1.0,))[1])(f)
     np.testing.assert_allclose(f(0.3), np.exp(np.float32(0.3)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loop", [
+    lambda f, x: lax.scan(lambda c, _: (f(c), None), x, None, 2)[0],
+    lambda f, x: lax.fori_loop(0, 2, lambda _, c: f(c), x),
+    lambda f, x: lax.cond(x > 0, f, f, x), lambda f, x: jit(f)(x), lambda f, x: f(x)])
+@pytest.mark.parametrize("wrap", [lambda f: f, jit])
+def test_a_derivative_without_a_rule_is_refused_where_nobody_reads_the_result_too(loop, wrap):
+    def body(c):
+        lax.zeta(c, 2.5)
+        return c * 2
+    with pytest.raises(NotImplementedError, match="'zeta' not implemented"):
+        wrap(lambda x: jvp(lambda x: loop(body, x), (x,), (1.,)))(1.5)
