@@ -15,8 +15,8 @@ import numpy as np
 from .arithmetic import Arithmetic
 from .interleaving import groups_in
 from .loops import (INT64, Address, Assign, Buffer, Call, Constant, Declare, For, Index, Let, Load,
-                    Read, Scalar, Statement, Store, Variable, copied, defined, substituted, used,
-                    walk, with_origin)
+                    Operand, Read, Scalar, Statement, Store, Variable, copied, defined, substituted,
+                    used, walk, with_origin)
 from .steps import Steps
 from .vectorization import STRAIGHT, gathers
 
@@ -35,8 +35,10 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
     if body is None:
         return None
     count, rest = divmod(loop.trip_count or 0, lanes)
-    tiles = replace(loop, index=tile.index, stop=_integer(count), body=tuple(body))
-    left, = copied((replace(loop, start=_integer(count * lanes)),), {})  # with names of its own
+    tiles = replace(
+        loop, index=tile.index, start=_integer(0), stop=_integer(count), body=tuple(body))
+    first_left = _integer(loop.start.value + count * lanes)  # type: ignore[union-attr]
+    left, = copied((replace(loop, start=first_left),), {})  # with names of its own
     return [with_origin(x, loop) for x in ([tiles, left] if rest else [tiles])]
 
 
@@ -170,8 +172,12 @@ class _Tile:
     def begun(self) -> tuple[Scalar, list[Statement], dict[Any, Any]]:
         """A lane, and the statements that compute the index of its row, with its name."""
         lane, b = Scalar("", INT64), Arithmetic()
-        row = b.add(b.mul(self.index, self.lanes), lane)
+        row = b.add(self.first_row(b), lane)
         return lane, list(b.scopes[0].statements), {self.loop.index: row}
+
+    def first_row(self, b: Arithmetic) -> Operand:
+        """The index of the first row of the tile."""
+        return b.add(b.mul(self.index, self.lanes), self.loop.start)
 
     def ended(self, lane: Scalar, body: Iterable[Statement], vectorize: str) -> For:
         return For(lane, _integer(0), _integer(self.lanes), tuple(body), "", vectorize)
@@ -221,7 +227,7 @@ class _Tile:
         (buffer, (*before, first)), place, lanes = row, self.places[row], self.lanes
         shape, b = buffer.shape[1 - len(place.shape):], Arithmetic()
         length, is_load = math.prod(shape), buffer in self.loaded
-        names, statements = {self.loop.index: b.mul(self.index, lanes)}, b.scopes[0].statements
+        names, statements = {self.loop.index: self.first_row(b)}, b.scopes[0].statements
         first = self.number(first, None, self.index, statements, names)
         yield from statements
         bits, count = 8 * buffer.dtype.itemsize, min(length, lanes)

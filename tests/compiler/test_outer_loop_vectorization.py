@@ -103,6 +103,18 @@ def test_rows_of_arrays_of_more_axes(shape):
         np.testing.assert_allclose(jit(f)(x), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("n", [3, 9, 12, 20])
+@pytest.mark.parametrize("f", [
+    lambda x: nn.logsumexp(jnp.concatenate([x * 2, x[::-1], x + 1]), 1),
+    lambda x: jnp.tanh(jnp.pad(x, ((70, 80), (0, 0)))).prod(1),
+    lambda x: jnp.concatenate([x, x])[:, :, None] * x[:2].T + jnp.exp(x[:1, :, None])])
+def test_rows_of_a_loop_that_begins_in_the_middle(f, n):
+    x = rows_of(n)
+    with disable_jit():
+        expected = f(jnp.asarray(x))
+    np.testing.assert_allclose(jit(f)(x), expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("d, k", [(1, 3), (2, 3), (3, 7), (5, 2)])
 def test_points_are_assigned_to_centres_beside_a_total(d, k):
     points, centres = rows_of(d), rows_of(d)[:k] + 1
