@@ -35,6 +35,9 @@ NOISE = {"bfloat16": 2.0 ** -8, "float16": 2.0 ** -11, "float32": 2.0 ** -23, "f
 # and a branch that is not taken needs no derivative.
 STAGED = ("Reverse-mode differentiation does not work", "Array boolean indices must be concrete",
           "Differentiation rule for")
+# What only loops in Python refuse, as in JAX: derivatives of what nobody reads.
+UNREAD = re.compile("Differentiation rule for|can't apply forward-mode|Betainc gradient with "
+                    "respect|linear_call is differentiated by its linear arguments only")
 # What JAX raises where it has no rule, a mistake of its own, or is at work for too long.
 NO_ORACLE = ("NotImplementedError", "AssertionError", "ZeroDivisionError", "TimeoutError")
 ITS_OWN_FAULT = ("INVALID_ARGUMENT: Unsupported", "INTERNAL: ",  # what JAX's own types allow
@@ -257,6 +260,9 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
         staged = wanted if kind == "jax" else found  # where of two only one is staged
         if (kind, way) != ("jax", "jit") and isinstance(staged, Raised) and (
                 staged.text.startswith(STAGED)):
+            continue
+        if kind == "eager" and isinstance(wanted, Raised) and not isinstance(found, Raised) and (
+                UNREAD.match(wanted.text)):
             continue
         strict = kind == "jax" or not PROMOTING.search(program.function())
         difference = compare(way, found, wanted, lambda: noisy(program), strict)
