@@ -125,13 +125,13 @@ class Fusion:
         """Put tasks into a nest, perhaps from a later one that has no others, if all can be fused
         with it.
         """
-        nest, before = self.nests[position], self.positions.get(tasks[-1], position)
+        nest, old_position = self.nests[position], self.positions.get(tasks[-1], position)
         facts = vars(nest) | {"tasks": list(nest.tasks)} if len(tasks) > 1 else {}
         for task in tasks:
             if self.earliest(task) > position or nest.tasks and not _can_fuse(
                     task, nest, self.depth):
                 vars(nest).update(facts)
-                self.positions.update(dict.fromkeys(tasks, before))
+                self.positions.update(dict.fromkeys(tasks, old_position))
                 return False
             nest.tasks.append(task)
             nest.column_axes = nest.column_axes or _columns(task, self.depth)

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-
 from .arithmetic import Arithmetic
 from .builder import MIDDLING_ROW, SHORT_ROW
 from .cpu import vector_registers

@@ -79,9 +79,7 @@ def microkernel(name: str) -> Microkernel:
 
 
 def transpose(name: str) -> Microkernel:
-    """The transpose of some rows, of which the next begins `step` elements later; one of the result
-    does so `below` elements later.
-    """
+    """The transpose z of x: the next row of x begins `step` elements later, that of z `below`."""
     bits, rows, columns = map(int, re.fullmatch(TRANSPOSE, name).groups())  # type: ignore[union-attr]
     b, lanes, word = Builder(), max(rows, columns), np.dtype(f"uint{bits}")
     x, z = (Buffer(name, word, (), role) for name, role in (("x", "input"), ("z", "output")))

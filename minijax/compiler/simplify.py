@@ -24,12 +24,12 @@ from .scan_hoisting import hoist_products
 from .sparse_accumulation import as_scatter_add
 from .transpose_folding import fold_transposes
 
+# Of an array that is computed while the program is compiled: the most elements, and operations.
+MOST, STEPS = 1 << 22, 12
+SMALL = 1 << 10  # elements of a constant that is compared with others
 # Equations that only call the program in this parameter.
 # JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
 # `checkpoint` is not among them: merged with the forward pass, nothing would be computed again.
-# Elements of an array that is computed while the program is compiled, and operations.
-MOST, STEPS = 1 << 22, 12
-SMALL = 1 << 10  # elements of a constant
 CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
@@ -97,7 +97,7 @@ class Simplifier:
             return [atom for part, each in pairs for atom in self._constant(part, each)]
         if not aval.shape:
             return [_literal(buffer_of(value), aval)]
-        buffer = buffer_of(value)  # small ones are compared, too: a program may make one again
+        buffer = buffer_of(value)  # a program may make a small one several times
         key = buffer.tobytes() if buffer.size <= SMALL else id(value)
         return [self.consts.setdefault((key, aval), (Var(aval), value))[0]]
 

@@ -45,9 +45,11 @@ def lanes_in(loop: For, register: int) -> int:
               if isinstance(each, Let | Load | Store)]
     sizes = [x.dtype.itemsize for x in values if x.dtype not in (INT64, BOOL)]
     lanes = register // max(sizes, default=8)
-    if loop.trip_count is not None:  # few that call functions take as long as many
+    if (count := loop.trip_count) is not None:
+        filled = 1 << max(count, 1).bit_length() - 1
+        # Functions of some lanes take as long as those of all.
         calls = any(isinstance(each, Let) and each.op in FORMULAS for each in walk(loop.body))
-        lanes = min(lanes, 1 << (max(loop.trip_count, 1) - calls).bit_length() - (not calls))
+        lanes = min(lanes, 2 * filled if calls and filled < count else filled)
     return lanes if lanes > 1 else 0
 
 
