@@ -279,7 +279,7 @@ def _branch_index(pred: Any) -> Any:
     if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
                                 or not dtypes.issubdtype(value.dtype, np.number)):
         raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
-    if isinstance(value, core.ArrayImpl) and value.is_literal:
+    if core.is_literal(value):
         return np.int32(bool(value._buffer))
     if value.dtype != np.bool_:
         value = comparison.ne_p.bind(value, np.zeros((), value.dtype)[()])
@@ -364,7 +364,8 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
         return carrying_refs(lambda refs, values: _bind_branches(
             index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)
     _check_branches(kind, [*zip(names[::step], traced, strict=True)])
-    programs, consts = share_consts(traced[::step])
+    programs, consts = share_consts(traced)
+    programs = programs[::step]
     inputs, forwarded = [*consts, *args.values], _forwarded_inputs(programs)
     branches = tuple(rearranged(p, None, [i for i, place in enumerate(forwarded) if place is None])
                      for p in programs)

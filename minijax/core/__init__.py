@@ -17,7 +17,7 @@ from minijax.core.trace import (Axis, EvalTrace, Level, RuleTrace, Trace, Tracer
                                 current_source, current_trace, is_concrete, is_ref, leak_message,
                                 leaving_no_tracer, run_with, user_frames_for_errors)
 from minijax.core.conversion import (as_value, as_value_or_raise, get_aval, is_array_like,
-                                     refuse, refuse_mask, stand_ins, stood_for, typeof)
+                                     is_literal, refuse, refuse_mask, stand_ins, stood_for, typeof)
 from minijax.core.primitive import (LOWERINGS, SLOTS, Cannot, Example, ForPrimitive, Primitive,
                                     bind_physically, cannot, joined_effects)
 

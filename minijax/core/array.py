@@ -7,6 +7,7 @@ In JAX: `jax/_src/array.py`.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,21 @@ class ArrayImpl(Array):
     _buffer: np.ndarray
     is_literal: bool  # from a Python or NumPy scalar: prints as a literal
     _committed = False  # whether its device was chosen explicitly
+    _level: Callable[[], Any] = staticmethod(lambda: None)  # weak: of whose program it is a literal
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
         buffer.setflags(False)  # type: ignore[call-arg]  # quicker by position
         self._buffer = buffer
         self.aval = aval
         self.is_literal = is_literal
+
+    def is_literal_of(self, level: Any) -> bool:
+        return self.is_literal or level is not None and self.level is level
+
+    @property
+    def level(self) -> Any:
+        """Of a program that is traced, if this is a literal of it."""
+        return self._level()
 
     def _concrete(self) -> ArrayImpl:
         return self

@@ -63,6 +63,7 @@ class Trace:
       ground: the trace that is current while `process_primitive` runs; None for this one, which
         would keep itself alive.
       cast_operands: inside of `shard_map`, makes operands vary along the same axes of the mesh.
+      staging_level: the level that stages the innermost program; None where values are computed.
     """
 
     ground: Trace | None = None
@@ -71,6 +72,7 @@ class Trace:
         self.level = level
         self.parent = parent
         self.axes: tuple[Axis, ...] = parent.axes if parent else ()
+        self.staging_level: Level | None = parent.staging_level if parent else None
         self.cast_operands: Callable | None = parent.cast_operands if parent else None
 
     def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:

@@ -46,6 +46,7 @@ class DynamicJaxprTrace(Trace):
 
     def __init__(self, parent: Trace, debug_info: DebugInfo | None):
         super().__init__(Level(parent, debug_info), parent)
+        self.staging_level = self.level
         self.invars: list[Var] = []
         self.eqns: list[JaxprEqn] = []
         self.constants: dict[int, tuple[Var, Array]] = {}
@@ -61,7 +62,7 @@ class DynamicJaxprTrace(Trace):
         """The atom of `x` in the program: its variable, a literal, or a new constant."""
         if isinstance(x, DynamicJaxprTracer) and x.level is self.level:
             return x._var
-        if isinstance(x, ArrayImpl) and x.is_literal:
+        if isinstance(x, ArrayImpl) and x.is_literal_of(self.level):
             value = x._buffer.item() if x.weak_type or x.dtype == bool else x._buffer[()]
             return Literal(value, x.aval)
         if id(x) not in self.constants:
@@ -207,8 +208,13 @@ def convert_constvars(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda
 
 
 def convert_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
-    """The program with constant tracers as leading inputs, so that it is pure data."""
-    return convert_constvars(closed, is_tracer)
+    """The program with what it captured of others as leading inputs, so that it is pure data."""
+    return convert_constvars(closed, is_captured)
+
+
+def is_captured(x: Any) -> bool:
+    """Whether a constant is a tracer, or a literal of a program that is recorded."""
+    return is_tracer(x) or isinstance(x, ArrayImpl) and x.level is not None
 
 
 def is_tracer(x: Any) -> bool:

@@ -20,7 +20,7 @@ from minijax.core.dce import used_inputs
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, JaxprEqn, cached_on_jaxpr, eval_jaxpr,
                                 merge_lists, partition_list)
-from minijax.core.tracing import is_tracer
+from minijax.core.tracing import is_captured
 
 TRACED_FOR = "checkpoint / remat"
 
@@ -187,7 +187,7 @@ def _staged(fun: Callable, args: tuple, kwargs: dict, static: Collection[int]
     arg_types, kwarg_types = operands.types
     types = tuple(merge_lists((arg_types, static_args), is_static))
     try:
-        return TraceRequest(fun, types, TRACED_FOR, kwarg_types, static, is_tracer
+        return TraceRequest(fun, types, TRACED_FOR, kwarg_types, static, is_captured
                             ).traced(), operands.values
     except errors.ConcretizationTypeError as error:
         if "for checkpoint" in str(error):

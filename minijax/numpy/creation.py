@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax, tree_util
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse, tracing
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, refuse
 from minijax.placement import named_sharding, resharding
 from minijax.numpy import interchange, shaping
 from minijax.numpy.arguments import (
@@ -164,12 +165,12 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
 
 
 def _constant_of_program(x: Any) -> Any:
-    """A scalar that is made while a program is traced is a literal of it, whatever it came from."""
-    is_number = isinstance(x, ArrayImpl) and not x.ndim and not (
-        dtypes.is_key(x.dtype) or x.dtype == dtypes.float0)
-    is_literal = is_number and any(isinstance(trace, tracing.DynamicJaxprTrace)
-                                   for trace in core.current_trace.get().ancestry())
-    return ArrayImpl(x._buffer, x.aval, is_literal=True) if is_literal else alias(x)
+    """A scalar made while a program is traced is a literal of it, and a constant of inner ones."""
+    x, level = alias(x), core.current_trace.get().staging_level
+    if isinstance(x, ArrayImpl) and level is not None and not (
+            x.ndim or dtypes.is_key(x.dtype) or x.dtype == dtypes.float0):
+        x._level = weakref.ref(level)
+    return x
 
 
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:

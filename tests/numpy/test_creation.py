@@ -1,5 +1,7 @@
 """Arrays made from values, shapes and ranges agree with JAX."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -253,6 +255,37 @@ def test_scalars_made_in_a_program_are_its_literals(program):
     ours, theirs = (str(lib.make_jaxpr(eval(program, {"jax": lib, "jnp": lib.numpy, "np": np}))(1.))
                     for lib in (minijax, jax))
     assert ours == theirs
+
+
+@pytest.mark.parametrize("program", [
+    "lambda x: jax.jit(lambda y: two * y)(x)", "lambda x: jax.jit(lambda y: two + half * y)(x)",
+    "lambda x: jax.lax.cond(x > 0, lambda y: y * two, lambda y: y + half, x)",
+    "lambda x: jax.lax.scan(lambda y, _: (y * half, None), x, None, length=3)[0]",
+    "lambda x: jax.lax.while_loop(lambda y: y < half, lambda y: y * two, x)",
+    "lambda x: jax.lax.cond(jnp.array(True), lambda y: y, lambda y: y + half, x)",
+    "lambda x: two.astype('float32') * x",
+    "jax.grad(lambda x: jax.jit(lambda y: half * y)(x))",
+])
+def test_they_are_captured_by_the_programs_inside(program):
+    def made(lib):
+        def fun(x):
+            names = {"jax": lib, "jnp": lib.numpy, "two": lib.numpy.array(2),
+                     "half": lib.numpy.float32(0.5)}
+            return eval(program, names)(x)
+        return str(lib.make_jaxpr(fun)(1.))
+    assert made(minijax) == made(jax)
+
+
+def test_a_program_made_inside_of_another_has_them_as_constants():
+    def fun(lib, x):
+        half = lib.numpy.float32(0.5)
+        _, f_lin = lib.linearize(lambda y: lib.numpy.sin(y) * half, x)
+        programs.extend([lib.make_jaxpr(lambda y: y * half)(x), lib.make_jaxpr(f_lin)(x)])
+        return x
+    for lib in (minijax, jax):
+        programs: list = []
+        lib.eval_shape(functools.partial(fun, lib), 1.)
+        assert [len(each.consts) for each in programs] == [1, 2]
 
 
 def test_scalars_made_outside_of_a_program_are_its_constants():
