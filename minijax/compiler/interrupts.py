@@ -13,7 +13,8 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 
 from .arithmetic import Arithmetic
 from .builder import Builder
-from .loops import INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, bodies, walk
+from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, bodies,
+                    origin, walk)
 from .probe import cost_of, note_of
 
 # In simple operations: a shorter loop does not poll; the interval between polls if the trip
@@ -178,6 +179,7 @@ def lines_of(kernel: Kernel) -> list[str]:
     operations, lines = kernel.notes["loops"], kernel.notes["lines"]
 
     def line_of(each: Statement) -> str:
+        each = origin(each)
         return operations.get(each) or getattr(each, "note", "") or lines.get(each, "")
 
     def search(body: Sequence[Statement], before: str) -> Iterator[str]:

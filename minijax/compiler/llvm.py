@@ -4,9 +4,8 @@ Builds on function_text.py and vector_text.py; imports no compiler. Chapter 24.
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-
 
 from .arithmetic import Arithmetic
 from .delinearization import delinearize
@@ -18,7 +17,8 @@ from .interrupts import SignalPolls, sites
 from .loop_coalescing import coalesce_loops
 from .loop_unrolling import unroll_loops
 from .loop_unswitching import unswitch_loops
-from .loops import (INT64, For, Kernel, Scalar, Statement, accesses, cached_on_node, walk)
+from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, cached_on_node,
+                    transformed_once, walk)
 from .memory import WORD
 from .outer_loop_vectorization import put_rows_in_lanes
 from .outlining import Outlined, outlined_loops
@@ -43,9 +43,13 @@ def assembly(kernel: Kernel) -> str:
 @cached_on_node
 def transformed(kernel: Kernel) -> Kernel:
     """The kernel with its loops transformed for a processor."""
-    body = unswitch_loops(delinearize(split_loops(kernel.body)))
-    body = order_as_integers(put_rows_in_lanes(coalesce_loops(body)))
-    return replace(kernel, body=unroll_loops(body))
+    return replace(kernel, body=tuple(transformed_once(kernel.body, _transformed)))
+
+
+def _transformed(body: tuple[Statement, ...], shared: Collection[Buffer] = ()
+                 ) -> tuple[Statement, ...]:
+    body = coalesce_loops(unswitch_loops(delinearize(split_loops(body))))
+    return unroll_loops(order_as_integers(put_rows_in_lanes(body, shared)))
 
 
 def microkernel_assembly(name: str) -> str:

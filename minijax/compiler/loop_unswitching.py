@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .arithmetic import Arithmetic
-from .index_set_splitting import MAX_STATEMENTS, MIN_ITERATIONS, specialized
+from .index_set_splitting import MAX_LOOPS, MAX_STATEMENTS, MIN_ITERATIONS, specialized
 from .loops import (BOOL, INT64, Constant, For, If, Let, Load, Operand, Scalar, Statement, bodies,
                     defined, used, walk, with_bodies, with_origin)
 from .probe import cost_of
@@ -31,6 +31,8 @@ def _unswitched(loop: Statement) -> Statement:
     if len(inside) > MAX_STATEMENTS or any(isinstance(each, For) for each in inside):
         return loop
     own = {defined(each) for each in inside}
+    if 2 ** len({each.test for each in loop.body if isinstance(each, If)} - own) > MAX_LOOPS:
+        return loop
     for each in loop.body:
         match each:
             case If(test):

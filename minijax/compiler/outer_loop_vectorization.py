@@ -32,10 +32,14 @@ MAX_CODE = 200  # statements of all copies: LLVM takes long to compile more
 OF_FUNCTION = 15  # how many an elementary function counts for
 
 
-def put_rows_in_lanes(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, with loops over short rows as loops whose lanes are rows."""
+def put_rows_in_lanes(body: Iterable[Statement], shared: Collection[Buffer] = ()
+                      ) -> tuple[Statement, ...]:
+    """The same statements, with loops over short rows as loops whose lanes are rows.
+
+    `shared` are buffers that other statements access, too.
+    """
     body = tuple(body)
-    uses = Counter(accesses(walk(body)))
+    uses = Counter([*accesses(walk(body)), *shared])
     register = vector_registers()[1]
 
     def changed(body: Iterable[Statement]) -> tuple[Statement, ...]:

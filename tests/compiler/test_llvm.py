@@ -11,9 +11,10 @@ import pytest
 import minijax
 from minijax import dtypes, jit, lax
 from minijax.compiler import cache, llvm
+from minijax.compiler.interrupts import lines_of
 from minijax.compiler.loops import (BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check,
                                     Constant, Declare, For, If, Kernel, Let, Load, Read, Scalar,
-                                    Store, Variable, While)
+                                    Store, Variable, While, walk)
 from minijax.compiler.scalars import kind_of
 from tests.checker import check_kernel
 
@@ -421,3 +422,19 @@ def test_loops_that_may_be_long_ask_for_signals_and_others_do_not():
 
 def assembly_of(f, *args):
     return llvm.assembly(minijax.jit(f).lower(*args)._lowered.kernel)
+
+
+def test_equal_loops_are_transformed_once_and_each_keeps_its_names_and_lines():
+    def layers(x, scales):
+        for scale in scales:
+            x = lax.pad(x[:, 1:-1], np.float32(0), [(0, 0, 0), (1, 1, 0)])
+            x = x / (1 + abs(x)).max(axis=1, keepdims=True) + scale
+            x = minijax.numpy.tanh(x)
+        return x
+    x = np.ones((1000, 7), "float32")
+    made = jit(layers).trace(x, [*np.ones((5, 7), "float32")]).lower()._lowered.kernel
+    shared, apart = llvm.transformed(made), replace(made, body=llvm._transformed(made.body))
+    assert llvm.ModuleText(shared).text() == llvm.ModuleText(apart).text()
+    assert lines_of(shared) == lines_of(apart)
+    assert len({id(x.target) for x in walk(shared.body) if isinstance(x, Let)}) == sum(
+        isinstance(x, Let) for x in walk(shared.body))
