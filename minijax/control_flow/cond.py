@@ -279,7 +279,7 @@ def _branch_index(pred: Any) -> Any:
     if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
                                 or not dtypes.issubdtype(value.dtype, np.number)):
         raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
-    if core.is_literal(value):
+    if core.is_literal(value, core.current_trace.get().staging_level):
         return np.int32(bool(value._buffer))
     if value.dtype != np.bool_:
         value = comparison.ne_p.bind(value, np.zeros((), value.dtype)[()])

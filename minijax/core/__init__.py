@@ -11,13 +11,13 @@ from minijax.core.types import (Avals, Effect, Effects, NamedAxisEffect, Outs, P
                                 ShapedArray, Undefined, Zero, dtype_name, has_key_dtype,
                                 no_effects, physical_aval, programs_in)
 from minijax.core.array import (AbstractArray, Array, ArrayImpl, Typed, alias, array_from_buffer,
-                                deleted, donate, is_donated)
+                                deleted, donate, is_donated, is_literal)
 from minijax.core.trace import (Axis, EvalTrace, Level, RuleTrace, Trace, Tracer, as_method,
                                 axes_key, base_trace, check_not_leaked, concrete_or_error,
                                 current_source, current_trace, is_concrete, is_ref, leak_message,
                                 leaving_no_tracer, run_with, user_frames_for_errors)
 from minijax.core.conversion import (as_value, as_value_or_raise, get_aval, is_array_like,
-                                     is_literal, refuse, refuse_mask, stand_ins, stood_for, typeof)
+                                     refuse, refuse_mask, stand_ins, stood_for, typeof)
 from minijax.core.primitive import (LOWERINGS, SLOTS, Cannot, Example, ForPrimitive, Primitive,
                                     bind_physically, cannot, joined_effects)
 

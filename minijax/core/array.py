@@ -7,7 +7,6 @@ In JAX: `jax/_src/array.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ class ArrayImpl(Array):
     _buffer: np.ndarray
     is_literal: bool  # from a Python or NumPy scalar: prints as a literal
     _committed = False  # whether its device was chosen explicitly
-    _level: Callable[[], Any] = staticmethod(lambda: None)  # weak: of whose program it is a literal
+    _level: Any = staticmethod(lambda: None)  # of the program whose literal it is: a weak reference
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
         buffer.setflags(False)  # type: ignore[call-arg]  # quicker by position
@@ -65,13 +64,7 @@ class ArrayImpl(Array):
         self.aval = aval
         self.is_literal = is_literal
 
-    def is_literal_of(self, level: Any) -> bool:
-        return self.is_literal or level is not None and self.level is level
-
-    @property
-    def level(self) -> Any:
-        """Of a program that is traced, if this is a literal of it."""
-        return self._level()
+    level = property(operator.methodcaller("_level"))
 
     def _concrete(self) -> ArrayImpl:
         return self
@@ -134,6 +127,11 @@ def donate(x: Any) -> None:
 def alias(x: Any) -> Any:
     """An array of the same buffer, which survives the donation of `x`."""
     return x._alias() if isinstance(x, ArrayImpl) else x
+
+
+def is_literal(x: Any, level: Any) -> bool:
+    """Whether an array is a literal of the program of a level, or of any."""
+    return isinstance(x, ArrayImpl) and (x.is_literal or level is not None and x.level is level)
 
 
 def is_donated(x: ArrayImpl) -> bool:

@@ -43,11 +43,6 @@ def as_value(x: Any) -> Array:
     return _as_value_slow(x)
 
 
-def is_literal(x: Any) -> bool:
-    """Whether an array is a literal of the program that is recorded, or anywhere."""
-    return isinstance(x, ArrayImpl) and x.is_literal_of(current_trace.get().staging_level)
-
-
 def stood_for(x: Any) -> Any:
     """The array of an object with `__jax_array__`; any other value unchanged."""
     if isinstance(x, Array) or not hasattr(x, "__jax_array__"):

@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minijax.core import (Array, Avals, Params, Primitive, Trace, Tracer, current_trace,
-                          run_with)
+from minijax.core import (Array, Avals, Params, Primitive, Tracer, current_trace, run_with)
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
 from minijax.core.dce import without_dead_equations
 from minijax.core.tracing import DynamicJaxprTrace, convert_constvars, stage_with_aux
-from minijax.util.source_info import DebugInfo
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,6 @@ class PartialEvalResult:
 
 class SplitTrace(DynamicJaxprTrace):
     """Records operations on unknown values; all others run in the parent."""
-
-    def __init__(self, parent: Trace, debug_info: DebugInfo | None):
-        super().__init__(parent, debug_info)
-        self.staging_level = parent.staging_level
 
     def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
         return any(map(self.owns, args))

@@ -46,7 +46,6 @@ class DynamicJaxprTrace(Trace):
 
     def __init__(self, parent: Trace, debug_info: DebugInfo | None):
         super().__init__(Level(parent, debug_info), parent)
-        self.staging_level = self.level
         self.invars: list[Var] = []
         self.eqns: list[JaxprEqn] = []
         self.constants: dict[int, tuple[Var, Array]] = {}
@@ -62,7 +61,7 @@ class DynamicJaxprTrace(Trace):
         """The atom of `x` in the program: its variable, a literal, or a new constant."""
         if isinstance(x, DynamicJaxprTracer) and x.level is self.level:
             return x._var
-        if isinstance(x, ArrayImpl) and x.is_literal_of(self.level):
+        if core.is_literal(x, self.level):
             value = x._buffer.item() if x.weak_type or x.dtype == bool else x._buffer[()]
             return Literal(value, x.aval)
         if id(x) not in self.constants:
@@ -139,6 +138,7 @@ def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
               debug_info: DebugInfo | None) -> ClosedJaxpr:
     before = core.current_trace.get()
     trace = DynamicJaxprTrace(before, debug_info)
+    trace.staging_level = trace.level
     # inlined `run_flat`, to save a frame in deep nesting
     try:
         try:

@@ -22,7 +22,6 @@ from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
 from minijax.primitives.slots import float0_message
-from minijax.transforms.array_refs import is_staging
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # of the operands' common dtype
@@ -198,7 +197,7 @@ def divided_by_constant(x: Any, number: float) -> Any:
     Array(2.3333335, dtype=float32)
     """
     x = as_value(x)
-    if x.dtype.kind != "f" or is_staging(core.current_trace.get()):
+    if x.dtype.kind != "f" or core.current_trace.get().staging_level:
         return lax.div(x, convert(number, x.dtype))  # a program shows the quotient
     with np.errstate(divide="ignore"):
         return lax.mul(x, as_value(np.reciprocal(x.dtype.type(number))))

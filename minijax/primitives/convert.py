@@ -93,7 +93,7 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
         operand = value = core.as_value(core.stood_for(operand))
         if operand.dtype == dtype and operand.weak_type == weak_type:
             return operand
-        if core.is_literal(operand):
+        if core.is_literal(operand, core.current_trace.get().staging_level):
             value = operand._buffer
     else:
         value = np.asarray(operand)  # it may be out of range for an array of its own type

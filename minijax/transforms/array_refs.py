@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors
-from minijax.core import Array, ShapedArray, tracing
+from minijax.core import Array, ShapedArray
 from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTracer
 from minijax.primitives.convert import converted
@@ -57,11 +57,8 @@ class Ref:
 
     def read(self) -> Array:
         """The whole value."""
-        for trace in core.current_trace.get().ancestry():
-            if trace.level is self._home.level:
-                break
-            if type(trace) is tracing.DynamicJaxprTrace:
-                raise ValueError(self.passed_as) if self.passed_as else NotCarriedError(self)
+        if core.current_trace.get().staging_level not in (None, self._home.staging_level):
+            raise ValueError(self.passed_as) if self.passed_as else NotCarriedError(self)
         if self._value is None:
             raise errors.with_cure(RuntimeError(
                 f"Array reference has been deleted with shape={self.inner_aval.str_long()}."),
@@ -73,7 +70,7 @@ class Ref:
         self.read()
         while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
             value = self._without_level(value)
-        is_weak = self.inner_aval.weak_type and not is_staging(self._home)
+        is_weak = self.inner_aval.weak_type and not self._home.staging_level
         self._value, self._is_written = converted(value, self.inner_aval.dtype, is_weak), True
 
     def addupdate(self, x: Any, idx: Any = ()) -> None:
@@ -217,11 +214,6 @@ def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:
          f"shape: {old.shape}. Value shape: {new.shape}. "), error=ValueError)
 
 
-def is_staging(trace: core.Trace) -> bool:
-    """Whether a program is traced under it: values that are written there are not weak."""
-    return any(type(outer) is tracing.DynamicJaxprTrace for outer in trace.ancestry())
-
-
 def _is_whole(idx: Any) -> bool:
     return idx is None or idx is Ellipsis or isinstance(idx, tuple) and idx == ()
 
@@ -241,7 +233,7 @@ def _check_index(ref: Ref, idx: Any) -> None:
             raise IndexError("Too many indices: a reference is not indexed with a mask; index its "
                              "value, ref[...].")
     # in a program JAX converts indices to numbers, without their sizes
-    is_evaluated = not is_staging(core.current_trace.get())
+    is_evaluated = not core.current_trace.get().staging_level
     rest = next((k for k, x in enumerate(places) if x is Ellipsis), len(places))
     before, after = places[:rest], places[rest + 1:]
     for place, size in [*zip(before, ref.shape, strict=False),
