@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from minijax.util import caches
 from minijax import config
 from minijax.core import Array, Primitive, ShapedArray
 from minijax.dtypes import KeyType
-from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, subjaxprs
+from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
 
 from .simplify import CALLS, buffer_of
 
@@ -135,11 +135,11 @@ def _program(closed: ClosedJaxpr) -> tuple:
     numbers: dict[Any, int] = {}
     named = cache(canonical)  # for types and primitives, which occur more than once
 
-    def define(variables: tuple) -> list:
+    def define(variables: Sequence[Var]) -> list:
         numbers.update(zip(variables, itertools.count(len(numbers))))
         return [named(v.aval) for v in variables]
 
-    def use(atoms: tuple) -> list:
+    def use(atoms: Sequence[Atom]) -> list:
         return [(named(x.aval), canonical(x.value)) if isinstance(x, Literal) else numbers[x]
                 for x in atoms]
 

@@ -53,7 +53,7 @@ class Node:
         return self.kind != "element"
 
     @property
-    def outvars(self) -> tuple[Var, ...]:
+    def outvars(self) -> list[Var]:
         """The variables it computes."""
         return self.eqn.outvars
 

@@ -115,7 +115,7 @@ class Lowering:
                 destinations.append((out, place))
             elif place is not None and self.read(out).buffer is not place.buffer:
                 destinations.append((Var(out.aval), place))
-                copy = JaxprEqn((out,), (destinations[-1][0],), copy_p, {})
+                copy = JaxprEqn([out], [destinations[-1][0]], copy_p, {})
                 (last if place.buffer in self.values_in else first).append(copy)
         self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
         return destinations

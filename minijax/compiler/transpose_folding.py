@@ -34,10 +34,10 @@ def fold_transposes(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(eqns=eqns)
 
 
-def _product(eqn: JaxprEqn, sides: Iterable[tuple], outvars: tuple[Var, ...]) -> JaxprEqn:
+def _product(eqn: JaxprEqn, sides: Iterable[tuple], outvars: list[Var]) -> JaxprEqn:
     """A product with other sides: each an operand, its contracting axes and its batch axes."""
     invars, contract, batch = zip(*sides, strict=True)
-    return eqn.replace(invars=invars, outvars=outvars,
+    return eqn.replace(invars=list(invars), outvars=outvars,
                        params=eqn.params | {"dimension_numbers": (contract, batch)})
 
 

@@ -70,8 +70,8 @@ Atom = Var | Literal
 class JaxprEqn:
     """One equation: ``outvars = primitive[params] invars``."""
 
-    invars: tuple[Atom, ...]
-    outvars: tuple[Var, ...]
+    invars: list[Atom]
+    outvars: list[Var]
     primitive: Primitive
     params: dict[str, Any]
     effects: Effects = no_effects
@@ -87,16 +87,16 @@ class JaxprEqn:
 class Jaxpr(core.Program):
     """A program: its inputs, its equations in order, its outputs."""
 
-    constvars: tuple[Var, ...]
-    invars: tuple[Var, ...]
-    outvars: tuple[Atom, ...]
-    eqns: tuple[JaxprEqn, ...]
+    constvars: list[Var]
+    invars: list[Var]
+    outvars: list[Atom]
+    eqns: list[JaxprEqn]
     effects: Effects = no_effects
     debug_info: DebugInfo | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("constvars", "invars", "outvars", "eqns"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            object.__setattr__(self, name, list(getattr(self, name)))
 
     replace = dataclasses.replace
     __repr__ = lazily.later("minijax.util.jaxpr_text", "jaxpr_text")
@@ -108,10 +108,10 @@ class ClosedJaxpr(core.Program):
     """A program together with the values of its constants."""
 
     jaxpr: Jaxpr
-    consts: tuple[Any, ...] = ()
+    consts: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "consts", tuple(self.consts))
+        object.__setattr__(self, "consts", list(self.consts))
         if len(self.consts) != len(self.jaxpr.constvars):
             raise ValueError(f"a program with {len(self.jaxpr.constvars)} constants "
                              f"was closed over {len(self.consts)} values")
@@ -240,7 +240,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
 def make_eqn(invars: Sequence[Atom], outvars: Sequence[Var], primitive: Primitive,
              params: dict[str, Any], source_info: SourceInfo | None = None) -> JaxprEqn:
     """An equation with the effects its primitive declares for these parameters."""
-    return JaxprEqn(tuple(invars), tuple(outvars), primitive, params,
+    return JaxprEqn(list(invars), list(outvars), primitive, params,
                     primitive.effects(**params), source_info)
 
 

@@ -89,8 +89,8 @@ class DynamicJaxprTrace(Trace):
         outvars = [self.atom(x) for x in outs]
         self.frames = None
         pairs = list(self.constants.values())
-        jaxpr = Jaxpr(tuple(v for v, _ in pairs), tuple(self.invars), tuple(outvars),
-                      tuple(self.eqns), effects_of(self.eqns), self.level.debug_info)
+        jaxpr = Jaxpr([v for v, _ in pairs], self.invars, outvars, self.eqns,
+                      effects_of(self.eqns), self.level.debug_info)
         if config.enable_checks.value:
             check_jaxpr(jaxpr)
         return ClosedJaxpr(jaxpr, tuple(x for _, x in pairs))

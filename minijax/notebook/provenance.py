@@ -91,7 +91,7 @@ class NumberPrinter(Printer):
 
     def equation(self, eqn: JaxprEqn) -> Doc:
         todo = [super().equation(eqn)]
-        numbers = numbers_of((eqn, *equations_in(Jaxpr((), (), (), (eqn,)))))
+        numbers = numbers_of((eqn, *equations_in(Jaxpr([], [], [], [eqn]))))
         for part in todo:  # grows while it is read
             if isinstance(part, Row):
                 todo += part.parts

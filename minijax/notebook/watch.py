@@ -108,7 +108,7 @@ class Watcher:
 
 
 def _with_params(primitive: Primitive, params: dict[str, Any]) -> str:
-    shown = jaxpr_text.printed_params(JaxprEqn((), (), primitive, params))
+    shown = jaxpr_text.printed_params(JaxprEqn([], [], primitive, params))
     text = " ".join(f"{name}={value}" for name, value in shown.items())
     if not text:
         return primitive.name

@@ -246,7 +246,8 @@ def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprE
             continue
         seen.add(atom)
         eqn = made_by[atom]
-        args, number = [read(v) for v in eqn.invars], eqn.outvars.index(atom)
+        args = [read(v) for v in eqn.invars]
+        number = eqn.outvars.index(atom)  # type: ignore[arg-type]
         causes = _causes(eqn, args, kind, number, places)
         is_input = all(eqn.invars[i] not in made_by for i in causes)
         if not causes or (is_input and not _only_origins()):

@@ -39,9 +39,9 @@ def test_equations_keep_the_users_line_when_a_program_is_run_again():
     assert "jnp.sin(x)" in closed.eqns[0].source_info.text
 
 
-def test_fields_are_tuples_and_frozen():
+def test_fields_are_lists_as_in_jax_and_frozen():
     jaxpr = program(lambda x: x + 1, 1.0).jaxpr
-    assert all(isinstance(field, tuple) for field in
+    assert all(isinstance(field, list) for field in
                (jaxpr.constvars, jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.eqns[0].invars))
     with pytest.raises(AttributeError):
         jaxpr.eqns = ()

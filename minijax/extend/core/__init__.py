@@ -94,7 +94,7 @@ def new_jaxpr_eqn(invars: Sequence[Any], outvars: Sequence[Var], primitive: Prim
     >>> new_jaxpr_eqn([x], [y], lax.sin_p, {}, no_effects).replace(invars=(y,)).primitive
     sin
     """
-    return JaxprEqn(tuple(invars), tuple(outvars), primitive, params, frozenset(effects),
+    return JaxprEqn(list(invars), list(outvars), primitive, params, frozenset(effects),
                     source_info)
 
 
