@@ -14,20 +14,23 @@ from .cpu import vector_registers
 from .index_set_splitting import specialized
 from .lanes import lanes_of_sum
 from .loops import INT64, Call, Constant, For, Statement, bodies, walk, with_bodies
+from .scalar_replacement import replace_by_scalars
 from .vectorization import lanes_in
 
 MAX_ITERATIONS = 15  # longer sums have their terms in lanes
 MAX_COPIED = 200  # statements of all copies
+MAX_FOLDED = 800  # before what an iteration knows is folded
 
 
 def unroll_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
     """The same statements, with short loops unrolled, from the innermost on: those that are not
     printed in vectors.
     """
-    register = vector_registers()[1]
-    return tuple(each for statement in body for each in (
+    register, old = vector_registers()[1], tuple(body)
+    new = tuple(each for statement in old for each in (
         _unrolled(with_bodies(statement, unroll_loops), register) if bodies(statement)
         else (statement,)))
+    return new if len(new) == len(old) else replace_by_scalars(new) or ()
 
 
 def _unrolled(loop: Statement, register: int) -> tuple[Statement, ...]:
@@ -35,11 +38,12 @@ def _unrolled(loop: Statement, register: int) -> tuple[Statement, ...]:
     if not isinstance(loop, For) or loop.trip_count is None:
         return (loop,)
     inside = list(walk(loop.body))
-    if (loop.trip_count > MAX_ITERATIONS or loop.trip_count * len(inside) > MAX_COPIED
+    if (loop.trip_count > MAX_ITERATIONS or loop.trip_count * len(inside) > MAX_FOLDED
             or any(isinstance(each, For | Call) for each in inside) or lanes_in(loop, register)
             or lanes_of_sum(loop)):
         return (loop,)
-    return copies(loop, Arithmetic())
+    result = copies(loop, Arithmetic())
+    return result if len([*walk(result)]) <= MAX_COPIED else (loop,)
 
 
 def copies(loop: For, b: Arithmetic) -> tuple[Statement, ...]:

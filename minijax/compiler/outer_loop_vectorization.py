@@ -5,11 +5,9 @@ interleaved accesses; otherwise they are copied into tiles.  Builds on row_tiles
 the result.  Chapter 26.  In LLVM: the outer loops of `VPlan`.
 """
 
-import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from .arithmetic import Arithmetic
 from .builder import MIDDLING_ROW, SHORT_ROW
@@ -19,11 +17,12 @@ from .fusion import MIN_ROWS
 from .integer_order import order_as_integers
 from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loop_unrolling import copies
-from .loops import (Assign, Buffer, Constant, Declare, For, If, Let, Load, Read, Statement,
-                    Store, accesses, bodies, private_temps, substituted, walk, with_bodies,
+from .loops import (Buffer, For, Let, Load, Statement,
+                    Store, accesses, bodies, private_temps, walk, with_bodies,
                     with_origin)
 from .row_tiles import in_tiles, stores_apart
-from .steps import Steps, strides
+from .scalar_replacement import replace_by_scalars
+from .steps import Steps
 from .vectorization import is_straight, lanes_in, pays, shuffles
 
 FILLING = 12  # elements: longer rows fill vectors, and one extremum of them is found faster so
@@ -89,7 +88,7 @@ def _straight(loop: For, private: Collection[Buffer], register: int) -> For | No
     unrolled = _unrolled(loop.body, Arithmetic())
     if not is_straight(unrolled):
         return None
-    body = _in_registers(unrolled, private)
+    body = replace_by_scalars(unrolled, private)
     if body is None:
         return None
     reduces = loop.vectorize == "reduce"
@@ -118,58 +117,3 @@ def _unrolled(body: Iterable[Statement], b: Arithmetic) -> tuple[Statement, ...]
     return tuple(new for each in body for new in (
         copies(replace(each, body=_unrolled(each.body, b)), b) if isinstance(each, For)
         else [each]))
-
-
-def _in_registers(body: Iterable[Statement], private: Collection[Buffer]
-                  ) -> tuple[Statement, ...] | None:
-    """Straight code in which nothing is computed or loaded twice, and private temps are scalars.
-    None if their elements are not known.
-    """
-    names: dict[Any, Any] = {}
-    known: dict[Any, Any] = {}  # operations and elements of memory
-    elements: dict[Any, Any] = {}  # of private temps, and values of variables
-    branches = [each for each in body if isinstance(each, If)]
-    own = {each.variable for each in body if isinstance(each, Declare)}.difference(
-        each.variable for each in walk(branches) if isinstance(each, Assign | Read))
-    stored = {each.buffer for each in walk(body) if isinstance(each, Store)}
-    result: list[Statement] = []
-    for each in body:
-        each = substituted(each, names)
-        match each:
-            case Let(target, op, args):
-                key: Any = op, target.dtype, *map(_name, args)
-            case Load(target, buffer, index) | Store(buffer, index, target):
-                key = buffer, *map(_name, index)
-            case _:
-                key = object()
-        if isinstance(each, Load | Store) and each.buffer in private:
-            at = [int(x.value) for x in each.index if isinstance(x, Constant)]
-            if len(at) < len(each.index):
-                return None
-            key = each.buffer, sum(map(operator.mul, at, strides(each.buffer, len(at))))
-        if isinstance(each, Declare | Assign) and each.variable in own:
-            elements[each.variable] = each.value
-        elif isinstance(each, Read) and each.variable in own:
-            names[each.target] = elements[each.variable]
-        elif isinstance(each, Load | Store) and each.buffer in private:
-            if isinstance(each, Store):
-                elements[key] = target
-            elif key in elements:
-                names[target] = elements[key]
-            else:
-                return None
-        elif isinstance(each, Let) or isinstance(each, Load) and each.buffer not in stored:
-            if key in known:
-                names[target] = known[key]
-            else:
-                known[key] = target
-                result.append(each)
-        elif isinstance(each, If) and any(x in private for x in accesses(walk((each,)))):
-            return None
-        else:
-            result.append(each)
-    return tuple(result)
-
-
-def _name(x: Any) -> Any:
-    return (x.dtype, x.value.tobytes()) if isinstance(x, Constant) else x
