@@ -5,7 +5,9 @@ on index_set_splitting.py and vectorization.py; llvm.py prints the result. Chapt
 In LLVM: its pass `loop-unroll`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .index_set_splitting import specialized
 from .lanes import lanes_of_sum
-from .loops import INT64, Call, Constant, For, Statement, bodies, walk, with_bodies
+from .loops import INT64, Call, Constant, For, Statement, bodies, used, walk, with_bodies
 from .scalar_replacement import replace_by_scalars
 from .vectorization import lanes_in
 
@@ -22,15 +24,15 @@ MAX_COPIED = 200  # statements of all copies
 MAX_FOLDED = 800  # before what an iteration knows is folded
 
 
-def unroll_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
+def unroll_loops(body: Iterable[Statement], needed: Collection[Any] = ()) -> tuple[Statement, ...]:
     """The same statements, with short loops unrolled, from the innermost on: those that are not
-    printed in vectors.
+    printed in vectors. Scalars that others need keep their names.
     """
     register, old = vector_registers()[1], tuple(body)
     new = tuple(each for statement in old for each in (
-        _unrolled(with_bodies(statement, unroll_loops), register) if bodies(statement)
-        else (statement,)))
-    return new if len(new) == len(old) else replace_by_scalars(new) or ()
+        _unrolled(with_bodies(statement, partial(unroll_loops, needed=used(statement))), register)
+        if bodies(statement) else (statement,)))
+    return new if len(new) == len(old) else replace_by_scalars(new, needed=needed) or ()
 
 
 def _unrolled(loop: Statement, register: int) -> tuple[Statement, ...]:

@@ -13,20 +13,21 @@ from .loops import (Assign, Buffer, Constant, Declare, Let, Load, Operand, Read,
 from .steps import strides
 
 
-def replace_by_scalars(body: Iterable[Statement], private: Collection[Buffer] = ()
-                       ) -> tuple[Statement, ...] | None:
+def replace_by_scalars(body: Iterable[Statement], private: Collection[Buffer] = (),
+                       needed: Collection[Any] = ()) -> tuple[Statement, ...] | None:
     """The statements with scalars in place of what is known: operations, elements of memory, and
     variables that no inner body accesses.
 
     Nothing is stored in `private` temps, which only this body accesses. None if one of their
-    elements is not known.
+    elements is not known. Scalars that others need keep their names.
     """
     body = tuple(body)
     names: dict[Any, Operand] = {}
     known: dict[tuple, Operand] = {}  # operations, variables and elements
     inner = [*walk(each for each in body if bodies(each))]
     own = {each.variable for each in body if isinstance(each, Declare)}.difference(
-        each.variable for each in inner if isinstance(each, Assign | Read))
+        each.variable for each in inner if isinstance(each, Assign | Read)).difference(
+        each.variable for each in body if isinstance(each, Read) and each.target in needed)
     result: list[Statement] = []
     for old in body:
         each = with_origin(substituted(old, names), old)
@@ -49,7 +50,7 @@ def replace_by_scalars(body: Iterable[Statement], private: Collection[Buffer] = 
                 known = {x: value for x, value in known.items() if x[0] not in changed}
                 result.append(each)
                 continue
-        if isinstance(each, Let | Load | Read) and key in known:
+        if isinstance(each, Let | Load | Read) and key in known and target not in needed:
             names[target] = known[key]
             continue
         if isinstance(each, Store):
