@@ -1,6 +1,6 @@
 """Scalar replacement: what a body has computed, loaded or stored is not computed or loaded again.
 
-Builds on steps.py; loop_unrolling.py and outer_loop_vectorization.py use it. Chapter 24.
+Builds on steps.py; loop_unrolling.py and outer_loop_vectorization.py use it. Chapter 26.
 In LLVM: its passes `early-cse`, `gvn` and `sroa`.
 """
 
