@@ -257,7 +257,9 @@ class Scan(Loop):
         known = partition_list(args, linear)[False]
         # cotangents of the carry are carried, zero or not; of the rows those that are not zero
         carried, rows = split_list(cotangents, self.num_carry)
-        cts = [*map(instantiate, carried), *rows]
+        first = [a.to_tangent_aval() for a in self.body.in_avals[self.num_consts:]]
+        cts = [*(zeros(a) if isinstance(ct, Zero) else ct
+                 for ct, a in zip(carried, first, strict=False)), *rows]
         has = has_tangent(cts)
         types = [without_axis(ct, 0) if kind == ROW and ct is not None else ct
                  for ct, kind in zip(types_of(cts), self.out_kinds, strict=True)]
@@ -307,6 +309,8 @@ def _transpose_body(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
       The program, and which linear inputs have a cotangent; those of constants are summed up.
     """
     fixed, avals = partition_list(body.in_avals, linear)
+    carry = iter(ct_avals)  # what is carried has the types that the loop returns
+    avals = [next(carry) or a if kind == CARRY else a for a, kind in zip(avals, kinds, strict=True)]
     nonzero_avals = [ct for ct in ct_avals if ct is not None]
     sums = [a for a, kind in zip(avals, kinds, strict=True) if kind == CONST]
 

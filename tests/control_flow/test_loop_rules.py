@@ -545,3 +545,26 @@ def test_what_a_body_prints_is_printed_in_each_turn_of_a_loop_that_is_differenti
         lib.effects_barrier()
         return capsys.readouterr().out
     assert printed(minijax) == printed(jax) != ""
+
+
+@pytest.mark.parametrize("loop", [
+    "lax.scan(lambda c, y: (c * y, c), c, jnp.ones(3))[0]",
+    "lax.scan(lambda c, y: (c * 2., c), c, jnp.ones(3))[0]",
+    "lax.scan(lambda k, y: (k * c, None), S, None, length=3)[0]",
+    "lax.scan(lambda k, y: (k * c, None), 2., None, length=3)[0]",
+    "lax.scan(lambda k, y: (k, k * c), 2., None, length=3)[1].sum()",
+    "lax.fori_loop(0, 3, lambda i, c: c * S, c)", "lax.fori_loop(0, 3, lambda i, c: c * 2., c)",
+    "lax.scan(lambda s, y: ((s[0] * y, s[1] * 2.), s[1]), (c, c), jnp.ones(3))[0][0]",
+    "lax.scan(lambda s, y: ((s[0] * y, s[1] * 2.), s[1]), (c, c), jnp.ones(3))[0][1]",
+    "sum(lax.scan(lambda s, y: ((s[0] * y, s[1] * 2.), s[1]), (c, c), jnp.ones(3))[0])",
+])
+def test_derivatives_through_a_loop_are_as_weak_as_in_jax(loop, beside_jax):
+    def weak_types(j):
+        names = {"lax": j.lax, "jnp": j.numpy, "S": j.numpy.float32(2)}
+        f = eval(f"lambda c: {loop}", names)
+        derivatives = [j.grad(f), j.jit(j.grad(f)), j.jacfwd(f), j.grad(j.grad(f)),
+                       lambda x: j.vmap(j.grad(f))(j.numpy.stack([x * j.numpy.ones(()), x])),
+                       lambda x: j.linearize(f, x)[1](1.)]
+        return [g(1.).weak_type for g in derivatives]
+    ours, theirs = beside_jax(weak_types)
+    assert ours == theirs
