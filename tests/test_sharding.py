@@ -315,7 +315,7 @@ def test_what_lies_over_devices_lies_as_in_jax(pairs, program):
 
 
 def test_a_result_that_differs_where_it_must_not_is_refused(eight_devices):
-    mesh = minijax.make_mesh((4,), ("x",))
+    mesh = minijax.make_mesh((4,), ("x",), (minijax.sharding.AxisType.Auto,))
     whole = minijax.shard_map(lambda x: x, mesh=mesh, in_specs=minijax.P("x"),
                               out_specs=minijax.P())
     with pytest.raises(ValueError, match="replicated across mesh axis .x."):

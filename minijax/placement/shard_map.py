@@ -16,7 +16,8 @@ from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
 from minijax.placement.meshes import P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
-from minijax.placement.named_sharding import NamedSharding, is_sharded
+from minijax.placement.named_sharding import (NamedSharding, explicit_sharding, is_sharded,
+                                              type_with_sharding)
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
 from minijax.primitives.axes import inverse
 from minijax.primitives.dynamic_slice import with_batch_axis
@@ -138,6 +139,7 @@ class _Call:
             if x.shape[axis] % count:
                 raise self._not_divisible(i, axis, names, count)
             sizes += [*(self.sizes[n] for n in names), x.shape[axis] // count]
+        self.refuse_other_sharding(x, spec)
         x = shard_value(x, NamedSharding(self.mesh, spec))
         return transpose(reshape(x, sizes), self.order(spec, x.ndim))
 
@@ -218,6 +220,24 @@ class _Call:
                 "Check if these output values are meant to be replicated over those mesh axes. If "
                 "not, consider revising the corresponding out_specs entries. If so, consider "
                 "disabling the check by passing the check_vma=False argument to `jax.shard_map`.")
+
+    def refuse_other_sharding(self, x: Any, spec: PartitionSpec) -> None:
+        """Refuse an array whose type says, along explicit axes, that it is sharded otherwise."""
+        wanted = explicit_sharding(NamedSharding(self.mesh, spec), x.ndim)
+        if wanted is None or isinstance(x, core.Tracer):  # whose type does not say
+            return
+        own = explicit_sharding(x.sharding, x.ndim)
+        passed, found = (PartitionSpec(*[
+            names[0] if len(names) == 1 else names or None for names in each.names(x.ndim)])
+            for each in (wanted.spec, own.spec if own else P()))
+        if passed != found:
+            aval = type_with_sharding(x.aval, x.sharding)
+            raise ValueError(
+                f"in_specs passed to shard_map: {passed} does not match the specs of the input: "
+                f"{found} for arg: {aval.str_long()}. `in_specs` is an optional argument so you "
+                "can omit specifying it and shard_map will infer the in_specs from the arguments. "
+                "If you want to reshard your inputs, you can use `jax.reshard` on the arguments "
+                "and then pass those args to shard_map.")
 
     def _not_divisible(self, i: int, axis: int, names: tuple, count: int) -> ValueError:
         x = self.values[i]

@@ -382,8 +382,8 @@ def test_sums_of_groups_need_no_types(ours):
     def mapped(**options):
         return minijax.shard_map(
             lambda x: minijax.lax.psum(x, "i", axis_index_groups=[[0, 1], [2, 3]]),
-            mesh=minijax.make_mesh((4,), ("i",)), in_specs=minijax.P("i"),
-            out_specs=minijax.P("i"), **options)(np.arange(4))
+            mesh=minijax.make_mesh((4,), ("i",), (minijax.sharding.AxisType.Auto,)),
+            in_specs=minijax.P("i"), out_specs=minijax.P("i"), **options)(np.arange(4))
     with pytest.raises(NotImplementedError, match="check_vma=False"):
         mapped()
     assert mapped(check_vma=False).tolist() == [1, 1, 5, 5]
@@ -410,3 +410,29 @@ def test_loops_and_rules_of_the_package_cast_by_themselves(ours, what):
         INTERNAL[what], mesh=mesh, in_specs=P, out_specs=P, check_vma=check))(
             np.linspace(-1, 1, 8, dtype=np.float32)) for check in (True, False))
     np.testing.assert_array_equal(typed, untyped)
+
+
+@pytest.mark.parametrize("mesh, own, passed", [
+    ("explicit", None, "P('d')"), ("explicit", "P('d')", "P()"), ("explicit", "P('d')", "P('d')"),
+    ("explicit", None, "P(None, 'd')"), ("auto", None, "P('d')"), ("auto", "P('d')", "P()"),
+    ("explicit", None, "(P(), P('d'))"), ("explicit", "P('d')", "None"), ("two", None, "P('e')"),
+    ("two", "P(('d', 'e'))", "P(('d', 'e'))"),
+])
+def test_specs_agree_with_what_the_type_of_an_array_says_as_in_jax(beside_jax, mesh, own, passed):
+    def said(j):
+        kind, P = j.sharding.AxisType, j.P
+        grid = {"auto": lambda: j.make_mesh((1,), ("d",), (kind.Auto,)),
+                "explicit": lambda: j.make_mesh((1,), ("d",)),
+                "two": lambda: j.make_mesh((1, 1), ("d", "e"), (kind.Explicit, kind.Auto))}[mesh]()
+        x = np.ones((2, 3), "float32")
+        if own:
+            x = j.device_put(x, j.NamedSharding(grid, eval(own, {"P": P})))
+        specs = eval(passed, {"P": P})
+        given = (x, x) if isinstance(specs, tuple) and not isinstance(specs, P) else x
+        options = {} if specs is None else {"in_specs": (specs,)}
+        try:
+            return j.shard_map(lambda x: 0, mesh=grid, out_specs=P(), **options)(given).shape
+        except ValueError as error:
+            return str(error)
+    ours, theirs = beside_jax(said)
+    assert ours == theirs
