@@ -109,8 +109,8 @@ class _Strides(Steps):
         total = 0.0
         for each in body:
             match each:
-                case Let():
-                    self[each.target] = self.of(each)
+                case Let(target, op, args):
+                    self[target] = self.operation(op, args)
                 case (Load(target, buffer, at) | Store(buffer, at, target)
                       | Atomic(target, _, buffer, at)):
                     distance = self.at(buffer, at)
@@ -129,14 +129,20 @@ class _Strides(Steps):
                     total += sum(self.count(inner, times * many) for inner in bodies(each))
         return total
 
-    def of(self, let: Let) -> int | None:
+    def operation(self, op: str, args: Sequence[Any]) -> int | None:
         """The stride of a result for most neighbours; where a quotient changes is ignored."""
-        parts = [self[x] for x in let.args]
+        parts = [self[x] for x in args]
         if not any(d is None or d for d in parts):
             return 0
-        match let.op, parts, let.args:
+        match op, parts, args:
             case ("convert" | "bitcast"), [d], _:
                 return d
+            case ("add", [int(x), int(y)], _):
+                return x + y
+            case ("sub", [int(x), int(y)], _):
+                return x - y
+            case ("mul", [int(x), 0], [_, Constant(c)]) | ("mul", [0, int(x)], [Constant(c), _]):
+                return x * int(c)
             case ("div", [int(x), 0], [_, Constant(c)]) if abs(x) < c or x % c == 0:
                 return x // int(c) if x % c == 0 else 0
             case ("rem", [int(x), 0], [_, Constant(c)]) if abs(x) < c or x % c == 0:
@@ -144,4 +150,4 @@ class _Strides(Steps):
             case (("min" | "max" | "select"), _, _):
                 several = {d for d in parts if d != 0}
                 return several.pop() if len(several) == 1 else None
-        return super().of(let)
+        return None
