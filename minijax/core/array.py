@@ -56,15 +56,13 @@ class ArrayImpl(Array):
     _buffer: np.ndarray
     is_literal: bool  # from a Python or NumPy scalar: prints as a literal
     _committed = False  # whether its device was chosen explicitly
-    _level: Any = staticmethod(lambda: None)  # of the program whose literal it is: a weak reference
+    level = property(lambda self: self.__dict__.get("_level", type(None))())  # of its program
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
         buffer.setflags(False)  # type: ignore[call-arg]  # quicker by position
         self._buffer = buffer
         self.aval = aval
         self.is_literal = is_literal
-
-    level = property(operator.methodcaller("_level"))
 
     def _concrete(self) -> ArrayImpl:
         return self
@@ -89,8 +87,7 @@ class ArrayImpl(Array):
     def _alias(self) -> ArrayImpl:
         return ArrayImpl(self._buffer, self.aval)
 
-    def _holder(self) -> Any:
-        """The owner of the buffer: one object for all arrays that share it."""
+    def _holder(self) -> Any:  # one object for all arrays that share the buffer
         return self._buffer
 
 

@@ -59,7 +59,8 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
 
     >>> import numpy as np
     >>> from minijax import lax, make_mesh
-    >>> whole = make_mesh((1,), ("i",))
+    >>> from minijax.sharding import AxisType
+    >>> whole = make_mesh((1,), ("i",), (AxisType.Auto,))
     >>> total = shard_map(lambda x: lax.psum(x.sum(), "i"), mesh=whole, in_specs=P("i"),
     ...                   out_specs=P())
     >>> total(np.arange(4.0, dtype=np.float32))
@@ -351,7 +352,8 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
 
     >>> import numpy as np
     >>> from minijax import make_mesh, set_mesh
-    >>> with set_mesh(make_mesh((1,), ("i",))):
+    >>> from minijax.sharding import AxisType
+    >>> with set_mesh(make_mesh((1,), ("i",), (AxisType.Auto,))):
     ...     smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="i")(np.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
