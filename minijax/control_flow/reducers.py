@@ -285,7 +285,8 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
     pool = _POOLS.get(reduction.primitive_name())
     if pool and first.dtype.kind not in ("b" if pool is reduce_window_sum_p else "bc"):
         return pool.bind(first, padding=pads, **sizes)
-    return reduction.bind(reduce_window_p, consts=tuple(reduction.jaxpr.consts), padding=pads, **sizes)
+    return reduction.bind(
+        reduce_window_p, consts=tuple(reduction.jaxpr.consts), padding=pads, **sizes)
 
 
 # ── A function of the elements at computed places ────────────────────────────────────────────
