@@ -14,6 +14,7 @@ from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
 from .integer_order import order_as_integers
 from .interrupts import SignalPolls, sites
+from .loop_coalescing import coalesce_loops
 from .loop_unrolling import unroll_loops
 from .loop_unswitching import unswitch_loops
 from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, cached_on_node,
@@ -47,7 +48,7 @@ def transformed(kernel: Kernel) -> Kernel:
 
 def _transformed(body: tuple[Statement, ...], shared: Collection[Buffer] = ()
                  ) -> tuple[Statement, ...]:
-    body = unswitch_loops(delinearize(split_loops(body)))
+    body = coalesce_loops(unswitch_loops(delinearize(split_loops(body))))
     return unroll_loops(order_as_integers(put_rows_in_lanes(body, shared)))
 
 

@@ -5,6 +5,7 @@ code along a row becomes a loop over the lanes; what one run computes for anothe
 each lane.  Builds on vectorization.py; outer_loop_vectorization.py chooses the loops.  Chapter 26.
 """
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -73,6 +74,9 @@ class _Tile:
         self.runs: dict[Any, list[Statement]] = {}  # what is computed, and the run that does it
         self.shared: set[Any] = set()  # what another run needs
         self.places: dict[Scalar | Variable | Buffer | Row, Buffer] = {}
+        self.ranges = {each.index: range(int(each.start.value), int(each.stop.value))  # type: ignore[union-attr]
+                       for each in every if isinstance(each, For) and each.trip_count is not None}
+        self.written: dict[Buffer, list[Index]] = {}  # places of rows → where they are stored to
 
     def body(self) -> list[Statement] | None:
         """The statements of a tile: rows are loaded, computed with, and stored; None if they cannot
@@ -90,10 +94,14 @@ class _Tile:
             return None  # a total of all rows, which is read long before it is assigned
         inner = list(self.printed(parts))
         rows = [x for x in self.places if isinstance(x, tuple)]
-        if any(x in self.loaded and x in self.stored for x, _ in rows):
+        stores = [each for each in walk(self.loop.body) if isinstance(each, Store)
+                  and any(each.buffer is x for x, _ in rows)]
+        if (any(x in self.loaded and x in self.stored for x, _ in rows)
+                or len(stores) > sum(map(len, self.written.values()))):  # others are in branches
             return None
-        body = [*[x for row in rows if row[0] in self.loaded for x in self.copies(row)], *inner,
-                *[x for row in rows if row[0] in self.stored for x in self.copies(row)]]
+        body = [*[x for row in rows if not self.is_stored_whole(row)
+                  for x in self.copies(row, True)], *inner,
+                *[x for row in rows if row[0] in self.stored for x in self.copies(row, False)]]
         runs = [each for each in walk(inner) if isinstance(each, For) and not any(
             isinstance(x, For) for x in each.body)]
         return body if all(map(stores_apart, runs)) and all(
@@ -158,6 +166,8 @@ class _Tile:
                 case Store(buffer, index, value) if place := self.in_tile(buffer, index):
                     body.append(Store(
                         place[0], (*substituted(place[1], names), lane), named(value)))
+                    if buffer not in self.private:
+                        self.written.setdefault(place[0], []).append(place[1])
                 case Declare(x, value) | Assign(x, value) if x in self.variables:
                     body.append(Store(self.place_of(x), (lane,), named(value)))
                 case Read(target, x) if x in self.variables:
@@ -222,11 +232,19 @@ class _Tile:
         return sum(map(self.is_row, let.args)) == 1 and all(
             self.is_row(arg) or arg not in self.inside for arg in let.args)
 
-    def copies(self, row: Row) -> Iterator[Statement]:
+    def is_stored_whole(self, row: Row) -> bool:
+        """Whether each element of a row is stored. Otherwise the tile needs those that memory has.
+        """
+        place = self.places[row]
+        elements = {each for index in self.written.get(place, ()) for each in itertools.product(*(
+            (int(x.value),) if isinstance(x, Constant) else self.ranges.get(x, ()) for x in index))}
+        return len(elements) == math.prod(place.shape[:-1])
+
+    def copies(self, row: Row, is_load: bool) -> Iterator[Statement]:
         """Load the rows of a tile, or store them: so many columns at a time as it has rows."""
         (buffer, (*before, first)), place, lanes = row, self.places[row], self.lanes
         shape, b = buffer.shape[1 - len(place.shape):], Arithmetic()
-        length, is_load = math.prod(shape), buffer in self.loaded
+        length = math.prod(shape)
         names, statements = {self.loop.index: self.first_row(b)}, b.scopes[0].statements
         first = self.number(first, None, self.index, statements, names)
         yield from statements

@@ -5,11 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from minijax import disable_jit, enable_x64, jit, lax, nn, numpy as jnp
-from minijax.compiler.loops import For, walk
+from minijax import disable_jit, enable_x64, jit, lax, nn, numpy as jnp, tree
+from minijax.compiler import cache
+from minijax.compiler.builder import Builder
+from minijax.compiler.loops import Buffer, Call, For, Kernel, walk
 from minijax.compiler.outer_loop_vectorization import put_rows_in_lanes
 from tests.running_text import run_text
 
+F32 = np.dtype(np.float32)
 ROWS = 100  # which fill no vectors
 LABELS = np.arange(ROWS) % 3
 
@@ -140,3 +143,63 @@ def test_a_row_that_is_updated_at_an_index_from_an_array():
     with disable_jit():
         expected = sums(jnp.asarray(x), jnp.asarray(at))
     np.testing.assert_allclose(jit(sums)(x, at), expected, rtol=1e-5)
+
+
+STACKS = {
+    "diagonals": lambda x: [jnp.diagonal(x, k, -2, -1) for k in (-1, 0, 1)],
+    "triangles": lambda x: (jnp.tril(x), jnp.triu(x, 1), jnp.trace(x, axis1=-2, axis2=-1)),
+    "moved": lambda x: (x.mT[..., ::-1], jnp.roll(x, 1, -1), jnp.flip(x, -2) * 2),
+    "taken": lambda x: (x[..., [0, 2, 2], :], x[..., [1, 2], [0, 1]], jnp.take(x, 1, -1) + 1),
+    "updated": lambda x: (x.at[..., 1].set(0), x.at[..., 0, 1:].add(x[..., 1, :2]),
+                          x.at[..., [0, 2], [1, 1]].multiply(3)),
+    "joined": lambda x: (jnp.concatenate([x, x[..., :1] * 2], -1), jnp.pad(
+        x, [(0, 0)] * (x.ndim - 1) + [(1, 2)]), jnp.stack([x, -x], -1)),
+    "products": lambda x: (x @ x, x @ x[..., :1],
+                           jnp.einsum("...ij,...kj->...ik", x, x[..., :2, :])),
+    "sums": lambda x: (x.sum(-1), x.prod((-1, -2)), jnp.cumsum(x, -1), (x * x).sum(-2)),
+    "parts": lambda x: (x.real, x.imag, jnp.conj(x)[..., 0], abs(x)[..., :2]),
+    "chosen": lambda x: (jnp.where(abs(x) > 1, x, 0), lax.select(abs(x) > 1, x, x.mT)),
+    "called": lambda x: (jnp.exp(x), jnp.sqrt(x[..., 1:]), jnp.tanh(x[..., 0]) + x[..., 1]),
+    "carried": lambda x: lax.fori_loop(0, 3, lambda i, x: x.at[..., i].add(x[..., 0] / 2), x),
+}
+
+
+@pytest.mark.parametrize("shape", [(100, 3, 3), (10, 10, 3, 3), (67, 4, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
+@pytest.mark.parametrize("name", STACKS)
+def test_stacks_of_small_matrices(name, dtype, shape):
+    random = np.random.default_rng(0)
+    f = STACKS[name]
+    if shape[-1] != shape[-2] and name in ("products", "chosen"):
+        f = lambda x: STACKS[name](x[..., :3, :])
+    with enable_x64(dtype == "complex128"):
+        z = random.normal(size=(2, *shape))
+        x = jnp.asarray(z[0] if dtype == "float32" else z[0] + 1j * z[1], dtype)
+        with disable_jit():
+            expected = f(x)
+        found = jit(f)(x)
+    for one, other in zip(tree.leaves(found), tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=3e-5, atol=1e-5)
+
+
+def test_what_a_loop_does_not_store_of_its_rows_stays():
+    x, y = Buffer("x", F32, (100, 3, 2), "input"), Buffer("y", F32, (100, 4, 2), "output")
+
+    def stored(b, part):
+        with b.loop(100, vectorize="parallel") as i, b.loop(3, vectorize="parallel") as j:
+            value = b.load(x, (i, j, part))
+            for _ in range(50):
+                value = b.add(b.mul(value, 0.5), 1.)
+            b.store(y, (i, j, part), value)
+    b = Builder()
+    stored(b, 0)
+    stored(b, 1)
+    body = tuple(b.scopes[0].statements)
+    in_lanes = put_rows_in_lanes(body)  # in tiles, as it is much code
+    assert any(isinstance(each, Call) for each in walk(in_lanes))
+    given = np.random.default_rng(0).normal(size=x.shape).astype(F32)
+    kernel = Kernel("k", (x,), (y,), (), (), 0, {}, body)
+    found = np.full(y.shape, 7, F32)
+    cache.compile_or_load(kernel).run([given, found, np.zeros(0, np.uint8)])
+    np.testing.assert_allclose(found[:, :3], run_text(kernel, [given])[0][:, :3], rtol=1e-6)
+    assert (found[:, 3] == 7).all()
