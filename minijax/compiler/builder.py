@@ -26,7 +26,8 @@ ROWS = 8     # rows of terms that are combined before the row of results is load
 # Operations of one instruction, for which short rows are combined so; a maximum takes six.
 CHEAP = {"add", "mul"}
 LANES = 256  # columns whose sums are in registers
-# Terms of a row: outer_loop_vectorization.py puts so short ones in lanes, and those with much code;
+# The most terms of rows that are put in lanes (outer_loop_vectorization.py): of any rows, and of
+# those with elementary functions.
 SHORT_ROW, MIDDLING_ROW = 16, 48
 ROWS_IN_LANES = 256  # a multiple of so many, which fill the vectors of any processor
 # On a GPU: terms of a block, and of a thread down a column; enough blocks, and enough threads.

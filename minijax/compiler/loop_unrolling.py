@@ -32,7 +32,9 @@ def unroll_loops(body: Iterable[Statement], needed: Collection[Any] = ()) -> tup
     new = tuple(each for statement in old for each in (
         _unrolled(with_bodies(statement, partial(unroll_loops, needed=used(statement))), register)
         if bodies(statement) else (statement,)))
-    return new if len(new) == len(old) else replace_by_scalars(new, needed=needed) or ()
+    if len(new) == len(old):  # no copies, in which something would be known
+        return new
+    return replace_by_scalars(new, needed=needed) or ()
 
 
 def _unrolled(loop: Statement, register: int) -> tuple[Statement, ...]:

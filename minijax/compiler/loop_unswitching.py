@@ -31,6 +31,7 @@ def _unswitched(loop: Statement) -> Statement:
     if len(inside) > MAX_STATEMENTS or any(isinstance(each, For) for each in inside):
         return loop
     own = {defined(each) for each in inside}
+    # Each branch would be in a copy of the loop for both values of each test.
     if 2 ** len({each.test for each in loop.body if isinstance(each, If)} - own) > MAX_LOOPS:
         return loop
     for each in loop.body:

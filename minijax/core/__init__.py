@@ -11,7 +11,8 @@ from minijax.core.types import (Avals, Effect, Effects, NamedAxisEffect, Outs, P
                                 ShapedArray, Undefined, Zero, dtype_name, has_key_dtype,
                                 no_effects, physical_aval, programs_in)
 from minijax.core.array import (AbstractArray, Array, ArrayImpl, Typed, alias, array_from_buffer,
-                                deleted, donate, is_donated, is_literal)
+                                deleted, donate, is_donated, is_literal,
+                                level_of)
 from minijax.core.trace import (Axis, EvalTrace, Level, RuleTrace, Trace, Tracer, as_method,
                                 axes_key, base_trace, check_not_leaked, concrete_or_error,
                                 current_source, current_trace, is_concrete, is_ref, leak_message,

@@ -56,7 +56,7 @@ class ArrayImpl(Array):
     _buffer: np.ndarray
     is_literal: bool  # from a Python or NumPy scalar: prints as a literal
     _committed = False  # whether its device was chosen explicitly
-    level = property(lambda self: self.__dict__.get("_level", type(None))())  # of its program
+    _level: Any = None  # a weak reference: to that of the program whose literal it is
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
         buffer.setflags(False)  # type: ignore[call-arg]  # quicker by position
@@ -126,9 +126,15 @@ def alias(x: Any) -> Any:
     return x._alias() if isinstance(x, ArrayImpl) else x
 
 
+def level_of(x: Any) -> Any:
+    """The level of a tracer, or of the program whose literal an array is; None of other values."""
+    return x._level and x._level() if isinstance(x, ArrayImpl) else getattr(x, "level", None)
+
+
 def is_literal(x: Any, level: Any) -> bool:
     """Whether an array is a literal of the program of a level, or of any."""
-    return isinstance(x, ArrayImpl) and (x.is_literal or level is not None and x.level is level)
+    return isinstance(x, ArrayImpl) and (
+        x.is_literal or level is not None and level_of(x) is level)
 
 
 def is_donated(x: ArrayImpl) -> bool:

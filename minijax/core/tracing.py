@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import config, core, tree_util
 from minijax.util import source_info
-from minijax.core import Array, ArrayImpl, Avals, Level, Primitive, ShapedArray, Trace, Tracer
+from minijax.core import Array, Avals, Level, Primitive, ShapedArray, Trace, Tracer
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
                                 effects_of, make_eqn, partition_list)
 from minijax.util.source_info import DebugInfo
@@ -208,13 +208,13 @@ def convert_constvars(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda
 
 
 def convert_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
-    """The program with what it captured of others as leading inputs, so that it is pure data."""
+    """The program with what it captured as leading inputs, so that it is pure data."""
     return convert_constvars(closed, is_captured)
 
 
 def is_captured(x: Any) -> bool:
-    """Whether a constant is a tracer, or a literal of a program that is recorded."""
-    return is_tracer(x) or isinstance(x, ArrayImpl) and x.level is not None
+    """Whether a constant belongs to an enclosing trace: a tracer, or a literal of its program."""
+    return core.level_of(x) is not None
 
 
 def is_tracer(x: Any) -> bool:

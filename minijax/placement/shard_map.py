@@ -223,22 +223,23 @@ class _Call:
                 "disabling the check by passing the check_vma=False argument to `jax.shard_map`.")
 
     def refuse_other_sharding(self, x: Any, spec: PartitionSpec) -> None:
-        """Refuse an array whose type says, along explicit axes, that it is sharded otherwise."""
-        wanted = explicit_sharding(NamedSharding(self.mesh, spec), x.ndim)
-        if wanted is None or isinstance(x, core.Tracer):  # whose type does not say
+        """Refuse an array whose type says, where all axes are explicit, that it is sharded
+        otherwise. Types of tracers do not say.
+        """
+        if not self.mesh.are_all_axes_explicit or isinstance(x, core.Tracer):
             return
         own = explicit_sharding(x.sharding, x.ndim)
-        passed, found = (PartitionSpec(*[
+        of_argument, of_type = (PartitionSpec(*[
             names[0] if len(names) == 1 else names or None for names in each.names(x.ndim)])
-            for each in (wanted.spec, own.spec if own else P()))
-        if passed != found:
+            for each in (spec, own.spec if own else P()))
+        if of_argument != of_type:
             aval = type_with_sharding(x.aval, x.sharding)
             raise ValueError(
-                f"in_specs passed to shard_map: {passed} does not match the specs of the input: "
-                f"{found} for arg: {aval.str_long()}. `in_specs` is an optional argument so you "
-                "can omit specifying it and shard_map will infer the in_specs from the arguments. "
-                "If you want to reshard your inputs, you can use `jax.reshard` on the arguments "
-                "and then pass those args to shard_map.")
+                f"in_specs passed to shard_map: {of_argument} does not match the specs of the "
+                f"input: {of_type} for arg: {aval.str_long()}. `in_specs` is an optional argument "
+                "so you can omit specifying it and shard_map will infer the in_specs from the "
+                "arguments. If you want to reshard your inputs, you can use `jax.reshard` on the "
+                "arguments and then pass those args to shard_map.")
 
     def _not_divisible(self, i: int, axis: int, names: tuple, count: int) -> ValueError:
         x = self.values[i]

@@ -237,7 +237,7 @@ def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprE
     """The equations that made the bad numbers of the outputs; for a bad input, those that read it.
     """
     made_by: dict[Atom, JaxprEqn] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    pending: list[tuple[Atom, np.ndarray]] = [
+    pending: list[tuple[Any, np.ndarray]] = [
         (v, bad_places(read(v), kind)) for v in jaxpr.outvars if is_bad([read(v)], kind)]
     makers, seen = set(), set()
     while pending:
@@ -246,8 +246,7 @@ def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprE
             continue
         seen.add(atom)
         eqn = made_by[atom]
-        args = [read(v) for v in eqn.invars]
-        number = eqn.outvars.index(atom)  # type: ignore[arg-type]
+        args, number = [read(v) for v in eqn.invars], eqn.outvars.index(atom)
         causes = _causes(eqn, args, kind, number, places)
         is_input = all(eqn.invars[i] not in made_by for i in causes)
         if not causes or (is_input and not _only_origins()):

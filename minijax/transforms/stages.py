@@ -136,7 +136,7 @@ class Traced(Stage):
 
     jaxpr: ClosedJaxpr  # as recorded, with closed-over values as constants
     program: ClosedJaxpr  # the same as pure data: constants that are tracers are leading inputs
-    captured: tuple[Any, ...]  # those tracers, which belong to enclosing transformations
+    captured: tuple[Any, ...]  # what belongs to enclosing traces
     fun_name: str
     out_tree: tree_util.PyTreeDef
     debug_info: source_info.DebugInfo
@@ -148,7 +148,7 @@ class Traced(Stage):
     def is_current(self) -> bool:
         """Whether the tracers that the function closes over are still live."""
         trace = core.current_trace.get()
-        return all(trace.is_open(x.level) for x in self.captured)
+        return all(trace.is_open(core.level_of(x)) for x in self.captured)
 
     def run(self, device: Device, loops: Any = None) -> Callable[..., list]:
         """The executable of the program on a device; see `compiled.executable`."""

@@ -416,13 +416,15 @@ def test_loops_and_rules_of_the_package_cast_by_themselves(ours, what):
     ("explicit", None, "P('d')"), ("explicit", "P('d')", "P()"), ("explicit", "P('d')", "P('d')"),
     ("explicit", None, "P(None, 'd')"), ("auto", None, "P('d')"), ("auto", "P('d')", "P()"),
     ("explicit", None, "(P(), P('d'))"), ("explicit", "P('d')", "None"), ("two", None, "P('e')"),
-    ("two", "P(('d', 'e'))", "P(('d', 'e'))"),
+    ("two", None, "P('d')"), ("two", None, "P(('d', 'e'))"), ("two", "P('d')", "P('e')"),
+    ("both", None, "P(('d', 'e'))"), ("both", "P('d')", "P('e')"), ("both", "P('d')", "P('d')"),
 ])
 def test_specs_agree_with_what_the_type_of_an_array_says_as_in_jax(beside_jax, mesh, own, passed):
     def said(j):
         kind, P = j.sharding.AxisType, j.P
         grid = {"auto": lambda: j.make_mesh((1,), ("d",), (kind.Auto,)),
                 "explicit": lambda: j.make_mesh((1,), ("d",)),
+                "both": lambda: j.make_mesh((1, 1), ("d", "e")),
                 "two": lambda: j.make_mesh((1, 1), ("d", "e"), (kind.Explicit, kind.Auto))}[mesh]()
         x = np.ones((2, 3), "float32")
         if own:
