@@ -14,14 +14,17 @@ import numpy as np
 
 from minijax.core import Primitive, ShapedArray
 from minijax.core.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
-from minijax.primitives.algebra import add_p, div_p, mul_p, neg_p, sqrt_p, sub_p
+from minijax.primitives.algebra import add_p, div_p, masked_p, mul_p, neg_p, sqrt_p, sub_p
 from minijax.primitives.analytic import exp_p, log_p, pow_p
 from minijax.primitives.rounding import abs_p
 
-# Here k and l are constants. For divisors that are broadcast see `multiply_by_reciprocals`.
+# Here k and l are constants, p bools that are no constants. For divisors that are broadcast see
+# `multiply_by_reciprocals`.
 LAWS = """
 a / k = a * (1 / k)
 a + 0 = a
+a * convert_element_type(p) = masked(a, p)
+convert_element_type(p) * a = masked(a, p)
 
 (a * k) * l = a * (k * l)
 (a + k) + l = a + (k + l)
@@ -55,9 +58,9 @@ a / pow(b, c) = a * pow(b, -c)
 sqrt(a * a) = abs(a)
 sqrt(a ** 2) = abs(a)
 """
-CONSTANTS = "kl"
+CONSTANTS, BOOLS = "kl", "p"
 PRIMITIVES = {p.name: p for p in (
-    abs_p, add_p, div_p, exp_p, log_p, mul_p, neg_p, pow_p, sqrt_p, sub_p)}
+    abs_p, add_p, div_p, exp_p, log_p, masked_p, mul_p, neg_p, pow_p, sqrt_p, sub_p)}
 PRECISE = {np.dtype(name) for name in ("float16", "float32", "float64")}  # XLA widens bfloat16
 
 _OPERATORS: dict[type, str] = {
@@ -95,17 +98,20 @@ laws = _by_operation(LAWS)
 
 
 def by_law(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
-           emit: Callable[[Primitive, Sequence[Atom]], Atom]) -> Atom | None:
+           emit: Callable[[Primitive, Sequence[Atom]], Atom],
+           is_constant: Callable[[Atom], bool]) -> Atom | None:
     """The result of an equation by the first law whose left side it matches; else None.
 
     Args:
       producers: the equations of the intermediate results.
       emit: adds an equation of the right side, and returns its result.
+      is_constant: whether the program holds the array of an atom.
     """
     for left, right in laws.get(_operation(eqn)[0], ()):
         aval, bindings = eqn.outvars[0].aval, dict[str, Atom]()
         if aval.dtype in PRECISE and _matches_operation(
-                left, eqn, bindings, producers, aval.shape):
+                left, eqn, bindings, producers, aval.shape) and not any(
+                x in bindings and is_constant(bindings[x]) for x in BOOLS):
             return _built(right, bindings, emit, aval)
     return None
 
@@ -134,7 +140,8 @@ def _matches(term: Any, x: Any, bindings: dict[str, Atom], producers: Mapping[At
     if isinstance(term, float):
         return term == (x.val if isinstance(x, Literal) else x)
     if isinstance(term, str):
-        is_fit = isinstance(x, Literal) or term not in CONSTANTS
+        is_fit = (isinstance(x, Literal) or term not in CONSTANTS) and (
+            x.aval.dtype == bool or term not in BOOLS)
         return is_fit and bindings.setdefault(term, x) is x
     return x in producers and x.aval.shape == shape and _matches_operation(
         term, producers[x], bindings, producers, shape)

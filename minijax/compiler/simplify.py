@@ -152,7 +152,8 @@ class Simplifier:
 
     def by_law(self, eqn: JaxprEqn) -> Atom | None:
         """The result of an equation by a law of real numbers; None if none applies."""
-        return by_law(eqn, self.producers, partial(self._emit, eqn))
+        return by_law(eqn, self.producers, partial(self._emit, eqn),
+                      lambda x: any(x is v for v, _ in self.consts.values()))
 
     def _emit(self, eqn: JaxprEqn, primitive: core.Primitive, operands: Sequence[Atom]) -> Atom:
         """The result of an elementwise operation in place of an equation."""

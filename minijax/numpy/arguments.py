@@ -203,6 +203,16 @@ def divided_by_constant(x: Any, number: float) -> Any:
         return lax.mul(x, as_value(np.reciprocal(x.dtype.type(number))))
 
 
+def selects(mask: Any, x: Any) -> bool:
+    """Whether a product with `x` is a selection, as XLA compiles it: `algebraic_simplification`.
+
+    >>> selects(np.array([True, False]), as_value(np.float32([2, np.nan])))
+    True
+    """
+    return (getattr(mask, "dtype", None) == dtypes.BOOL and mask.shape == x.shape
+            and x.dtype.kind in "fc" and not core.current_trace.get().staging_level)
+
+
 # ── One rank ─────────────────────────────────────────────────────────────────────────────────
 
 def promote_shapes(name: str, *args: Array) -> list[Any]:

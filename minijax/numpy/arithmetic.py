@@ -19,8 +19,10 @@ from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import (
     ArrayLike, Inexact, Numeric, Operand, as_array, check_arraylike, choose, convert, from_lax,
     like, promote_args, promote_args_inexact, promote_args_numeric, promote_dtypes_inexact,
-    promote_dtypes_numeric, promote_shapes, promoted, public, result_dtype, weak_if_scalar)
+    promote_dtypes_numeric, promote_shapes, promoted, public, result_dtype, selects,
+    weak_if_scalar)
 from minijax.numpy.unary import isinf, isnan, signbit
+from minijax.primitives.algebra import masked_p
 
 
 # `//` and `%` call `lax` directly, as operators must be fast.
@@ -36,13 +38,19 @@ def add(x: Operand, y: Operand, /) -> Array:
     return (lax.bitwise_or if x.dtype == bool else lax.add)(x, y)
 
 
-def multiply(x: Operand, y: Operand, /) -> Array:
-    """``x * y``; of bools, ``x and y``.
+def multiply(x: Any, y: Any, /) -> Array:
+    """``x * y``; of bools, ``x and y``. Of a number and False it is 0, even if the number is nan.
 
     >>> int(multiply(2, 3))
     6
     """
-    return (lax.bitwise_and if x.dtype == bool else lax.mul)(x, y)
+    a, b = promote_args("multiply", x, y)
+    if a.dtype == bool:
+        return lax.bitwise_and(a, b)
+    for mask, number in (x, b), (y, a):
+        if selects(mask, number):
+            return masked_p.bind(number, as_value(mask))
+    return lax.mul(a, b)
 
 
 def divide(x1: Inexact, x2: Inexact, /) -> Array:

@@ -18,7 +18,8 @@ from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import (coefficient, constant, each_part, filled, repeated,
                                         termwise, transposed)
-from minijax.primitives.examples import anything, each_with, integers, points, points_and_integers
+from minijax.primitives.examples import (
+    anything, each_with, integers, points, points_and_integers, table)
 from minijax.primitives.families import (binary, combination, elementwise, general_leibniz_rule,
                                          meaning_of_parts, of_one_shape, unary)
 from minijax.primitives.infix import infix, shr_logical
@@ -91,6 +92,20 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
             check_dtypes("mul", [as_value(each).aval] * 2, [NUMBER] * 2)
         x, y = (convert_element_type(each, out_dtype) for each in (x, y))
     return mul_p.bind(x, y)
+
+
+def masked_type(x: ShapedArray, mask: ShapedArray) -> list[ShapedArray]:
+    return [x.update(shape=np.broadcast_shapes(x.shape, mask.shape))]
+
+
+# XLA selects what a program multiplies by bools, so a nan times False is 0; derivatives multiply.
+masked_p = elementwise(
+    "masked", impl=lambda x, mask: [np.where(mask, x, np.zeros((), x.dtype))],
+    abstract_eval=masked_type, complex_parts=each_part,
+    derivatives=(lambda t, z, x, mask: mul(t, convert_element_type(mask, t.dtype)), None),
+    element=lambda s, x, mask: s.select(mask, x, s.const(0, x.dtype)),
+    examples=table("", (np.array([1, np.nan, np.inf], np.float32), np.array([True, False, False])),
+                   (np.array([-2, 3], np.float32), np.array([False, True]))))
 
 
 def _upper_half(x: Any, y: Any) -> Any:

@@ -19,9 +19,10 @@ def left_side(line, lib):
     """The left side of a law as a function of four arrays, written with a library."""
     names = {name: getattr(lib.numpy, name) for name in ("exp", "log", "sqrt", "abs")} | {
         "rsqrt": lib.lax.rsqrt, "k": 1.7, "l": -.3,
+        "convert_element_type": lambda x: lib.lax.convert_element_type(x, "float32"),
         "pow": lambda x, y: x ** (float(y) if np.isscalar(y) else y)}
     left = compile(line.partition("=")[0].strip(), "law", "eval")
-    return lambda a, b, c, d: eval(left, names | {"a": a, "b": b, "c": c, "d": d})
+    return lambda a, b, c, d: eval(left, names | {"a": a, "b": b, "c": c, "d": d, "p": b > 0})
 
 
 def operands(values):

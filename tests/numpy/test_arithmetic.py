@@ -44,6 +44,30 @@ def test_special_values_and_powers(agrees_with_jax, expression):
     agrees_with_jax(expression, rtol=2e-5)
 
 
+WITH_SIGNS_OF_ZERO = "(lambda y: (y, (y == 0) & jnp.signbit(y.astype('float32'))))"
+SPECIAL = "jnp.array([jnp.nan, -2., jnp.inf, 3., -0.]), jnp.array([False, False, True, True, True])"
+
+
+@pytest.mark.parametrize("of", ["x * m", "m * x", "x * m.astype(float)", "x * (x > 0)", "x * m[0]",
+                                "x.astype(jnp.float16) * m", "x.astype(jnp.bfloat16) * m",
+                                "jnp.stack([x, x]) * m", "x * (1 - m)", "x * m + 1", "2. * m",
+                                "(x * m).sum()", "x * np.array([False, True, False, True, False])",
+                                "jnp.stack([x, x]) * m.astype(float)[None]", "x * -m.astype(float)",
+                                "jax.nn.one_hot(2, 5) * x", "x * False", "jnp.int8(-3) * m"])
+def test_a_number_times_false_is_zero_where_xla_selects(agrees_with_jax, of):
+    agrees_with_jax(f"{WITH_SIGNS_OF_ZERO}(jax.jit(lambda x, m: {of})({SPECIAL}))")
+    if "astype(float)" not in of:  # eager, these are several programs
+        agrees_with_jax(f"{WITH_SIGNS_OF_ZERO}((lambda x, m: {of})({SPECIAL}))")
+
+
+@pytest.mark.parametrize("expression", [
+    f"(lambda x, m: jax.lax.complex(x, x) * m)({SPECIAL})",
+    f"(lambda x, m: jax.vjp(lambda y: y * m, x)[1](x / 0))({SPECIAL})",
+    f"jax.vmap(lambda x, m: x * m)({SPECIAL})"])
+def test_so_are_complex_numbers_and_cotangents(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
 @pytest.mark.parametrize("expression", [
     "jnp.add([1], 2)", "jnp.subtract(b, b)", "jnp.add(v, jnp.ones(4))", "jnp.power(w, -1)",
     "jnp.floor_divide(c, 2)", "jnp.hypot(c, 1)", "jnp.add(f, None)", "jnp.multiply((), 1)",
