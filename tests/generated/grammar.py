@@ -195,6 +195,23 @@ def batched_product(d: Writer) -> str:
                      f"jnp.tensordot({x}, {x}.transpose({turned}), (({turned[0]},), (0,)))"])
 
 
+def part_of_matrices(d: Writer) -> str:
+    """What reads or writes a part of each matrix of a stack."""
+    x = d.pick("ffci", lambda x: x.ndim == 3 and 0 not in x.shape)
+    i, j = (d.randrange(n) for n in x.shape[1:])
+    k, at = d.choice([0, 1, -1]), d.choice([1, 2])
+    return d.choice([
+        f"jnp.diagonal({x}, {k}, -2, -1)", f"jnp.diagonal({x}, 0, 1, 2) * 2",
+        f"jnp.trace({x}, {k}, 1, 2)", f"{x}[:, {i}]", f"{x}[:, :, {j}]", f"{x}[:, ::-1, {j}:]",
+        f"{x}.mT", f"jnp.tril({x}, {k})", f"{x}.at[:, {i}, {j}].set(1)", f"{x}.sum({at})",
+        f"{x}.at[:, {i}].add({x}[:, 0])", f"{x}.at[:, :, {j}].multiply(2)",
+        f"jnp.cumsum({x}, {at})", f"{x} - {x}.sum({at}, keepdims=True)", f"({x} @ {x}.mT)[:, {i}]",
+        f"jnp.concatenate([{x}, {x}[:, :, :1] * 2], -1)", f"jnp.where({x}.real > 0, {x}, 0)",
+        f"jnp.stack([{x}[:, {i}], {x}[:, 0, ::-1]], 1)", f"jax.vmap(jnp.diag)({x}[:, {i}])",
+        f"jax.vmap(lambda a: a.at[{i}].set(a[0] * 2).ravel())({x})",
+        f"lax.fori_loop(0, 3, lambda k, a: a.at[:, {i}].multiply(k), {x})"])
+
+
 def matrix_function(d: Writer) -> str:
     """Of a matrix that is far from singular, whatever the numbers."""
     x = d.pick("ff", lambda x: x.ndim >= 2 and 0 not in x.shape[-2:] and x.size < 200)
@@ -307,6 +324,8 @@ LINES: dict[str, tuple[int, Row]] = {
     "reduction": (5, reduced), "normalise": (2, normalised), "gather": (3, looked_up),
     "update": (4, updated), "scatter": (2, scattered), "product": (4, product),
     "batched product": (3, batched_product), "matrix": (1, matrix_function),
+    "matrices": (3, part_of_matrices), "masked": (1, lambda d: (
+        f"{d.pick('ffhc')} * ({d.pick(NUMBER)} > 0){d.choice(['', '', '.astype(float)'])}")),
     "shape": (6, shaped), "pad": (2, padded),
     "few bits": (2, narrowed), "infinity": (1, at_infinity), "sparse": (2, sparse),
     "axis": (4, along_axis), "window": (3, slid), "convert": (1, converted), "create": (1, made),

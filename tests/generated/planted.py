@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from minijax.compiler import (
-    builder, digest, memory, nests, schedule, simplify, steps, transpose_folding,
+    builder, digest, memory, nests, row_tiles, schedule, simplify, steps, transpose_folding,
 )
 
 
@@ -98,6 +98,8 @@ MISTAKES = {
         memory, "_first_gap", lambda right: lambda *_: 0),
     "a temp as small as its maker's loop allows": instead(
         schedule, "_common", lambda right: lambda maker, reader: maker),
+    "a row that is stored in part, stored whole": instead(
+        row_tiles._Tile, "is_stored_whole", always),
     "a product with its axes in another order": instead(
         transpose_folding, "sorted", lambda right: lambda axes: axes),
 }

@@ -247,6 +247,7 @@ class Writer(Draw):
         self.kinds = "ffffffiiib" + self.choice(["", "", "he", "pu", "w", "hepuw"]) + (
             "cc" if self.complex_numbers else "")
         self.large = self.random() < 0.06
+        self.rows = 65 if seed % 8 == 0 else 0  # of some arrays: their rows are in vectors' lanes
         self.flags = Flags(self.random() < 0.08, self.choices(["allow", "raise"], [9, 1])[0],
                            self.choices(["standard", "strict"], [9, 1])[0])
         self.beside_jax = False
@@ -394,6 +395,8 @@ class Writer(Draw):
                                 (1030, 600), (2, 4100), (4100, 2), (257, 17), (64, 65)])
         rank = self.choice([0, 1, 1, 2, 2, 3])
         sizes = [self.choice([1, *self.sizes, *self.sizes]) for _ in range(rank)]
+        if self.rows and self.random() < 0.8:
+            sizes = [self.rows, *(sizes or [1])[-2:]]
         if sizes and self.random() < 0.04:
             sizes[0] = 0
         return tuple(sizes)
@@ -479,7 +482,7 @@ def generate(seed: int, against: str = "eager") -> Program:
     d = Writer(seed)
     d.large &= against not in ("sanitiser", "gpu", "ptx", "numba")
     d.beside_jax = against == "jax"
-    d.complex_numbers = seed % 20 == 0
+    d.complex_numbers = seed % 20 == 0 or seed % 16 == 0
     if against == "ranks":  # whose axes are cut in two or in four
         d.sizes = d.choices([2, 4, 4, 8, 3], k=len(d.sizes))
     # Mostly written under its flags, so that all of it runs; or its first promotion raises.
