@@ -137,3 +137,35 @@ def test_a_preferred_type_is_taken_or_refused_as_in_jax(dtype, wanted, jax_says)
                 yield str(error)
 
     assert list(types(minijax)) == jax_says(lambda: list(types(jax)))
+
+
+LONG = {  # image and kernel as in NHWC, HWIO, groups
+    "filter": ((1, 9, 9, 1), (5, 5, 1, 1), 1), "to one": ((2, 7, 7, 8), (3, 3, 8, 1), 1),
+    "to three": ((2, 6, 6, 5), (3, 3, 5, 3), 1), "points": ((4, 6, 6, 16), (1, 1, 16, 1), 1),
+    "of few": ((2, 7, 7, 3), (3, 3, 3, 2), 1), "depthwise": ((2, 6, 6, 8), (3, 3, 1, 8), 8),
+    "groups": ((2, 6, 6, 8), (3, 3, 2, 12), 4)}
+WAYS = [{}, {"padding": "SAME"}, {"padding": [(2, 0), (-1, 3)]}, {"window_strides": (2, 1)},
+        {"lhs_dilation": (2, 1), "padding": [(1, 2), (0, 0)]},
+        {"rhs_dilation": (1, 2), "padding": "SAME"}]
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+@pytest.mark.parametrize("name", LONG)
+def test_long_ones_are_those_of_jax_however_few_features_they_have(name, is_last, beside_jax):
+    shape, kernel, groups = LONG[name]
+    rng = np.random.default_rng(0)
+    for way in WAYS:
+        for dtype in ("float32", "float16", "int32")[:3 if "padding" in way else 1]:
+            x, w = (rng.integers(-3, 4, size).astype(dtype) for size in (shape, kernel))
+            if not is_last:
+                x, w = x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1)
+            options = {"window_strides": (1, 1), "padding": "VALID", "feature_group_count": groups,
+                       "dimension_numbers": LAST if is_last else None, **way}
+
+            def program(library, x=x, w=w, options=options, is_float=dtype == "float32"):
+                def f(x, w):
+                    return library.lax.conv_general_dilated(x, w, **options)
+                return library.jit(f)(x, w), *(library.jit(library.grad(
+                    lambda x, w: (f(x, w) ** 2).sum(), (0, 1)))(x, w) if is_float else ())
+            for found, wanted in zip(*beside_jax(program), strict=True):
+                close(found, wanted)

@@ -23,7 +23,7 @@ from .products import (LAUNCHED, MAX_INLINE, MIN_SIDE, Matrices, accumulator_dty
 PASSED = ("feature_group_count", "batch_group_count", "dimension_numbers", "window_strides",
           "padding", "lhs_dilation", "rhs_dilation")  # the parameters that a call has as numbers
 CACHED = 1 << 18  # bytes of windows that stay in the cache for a product
-MIN_OUTPUTS = 4  # output features: with fewer, each element is summed on its own
+FEW = 4  # with fewer features, of windows and of outputs, each element is summed on its own
 
 
 def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Callable[..., Any],
@@ -34,8 +34,14 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     terms = math.prod((sizes.features, *sizes.window, sizes.outputs, *sizes.places))
     if b.on_gpu and is_launched(x, w, out, sizes):
         as_one_call(b, out, x, w, params)
-    elif b.on_gpu or sizes.outputs < MIN_OUTPUTS or terms <= MAX_INLINE:
+    elif b.on_gpu or terms <= MAX_INLINE:
         computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
+    elif sizes.outputs < FEW and (sizes.features < FEW or math.prod(sizes.window) == 1):
+        none = params | {"padding": ((0, 0),) * len(sizes.window),
+                         "lhs_dilation": (1,) * len(sizes.window)}
+        computed(b, lambda x, w: [as_sums(x, w, **none)], out, padded(
+            b, x, params["dimension_numbers"][0], params["padding"], params["lhs_dilation"],
+            x.dtype, pad), w)
     else:
         _Convolution(b, out, x, w, sizes, pad, params).products()
 
