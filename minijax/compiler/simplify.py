@@ -18,6 +18,7 @@ from minijax.core.dce import without_dead_equations
 from minijax.primitives.convert import copy_p
 
 from .algebraic_simplification import by_law, multiply_by_reciprocals
+from .dilated_convolutions import by_phases
 from .one_hot import as_comparison
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .scan_hoisting import hoist_products
@@ -109,7 +110,7 @@ class Simplifier:
         called = eqn.params.get(CALLS.get(eqn.primitive.name, "")) or program_of(eqn)
         if called is None:
             eqn = in_parts(eqn, args, simplify)
-            called = hoist_products(eqn)
+            called = hoist_products(eqn) or by_phases(eqn)
         if called is not None:
             return self.enter(called, args)
         if comparison := as_comparison(eqn, self.producers, self.value_of):

@@ -92,21 +92,22 @@ def _gradient(name: str, x: Any, axis: int, step: Any) -> Any:
     if x.shape[axis] < 2:
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least "
                          "2 elements are required.")
-    x = moveaxis(x, axis, -1)
+    between = functools.partial(lax.slice_in_dim, axis=axis)
     if step.ndim:
-        if len(step) != x.shape[-1]:
+        if len(step) != x.shape[axis]:
             raise ValueError("Spacing arrays must have the same length as the dimension along "
                              "which the gradient is calculated.")
         x, width = promote_dtypes_inexact(x, diff(step))
-        slopes: Any = diff(x) / width  # of the intervals
+        width = width.reshape(-1, *[1] * (x.ndim - axis - 1))
+        slopes: Any = diff(x, axis=axis) / width  # of the intervals
         left, right = width[:-1], width[1:]
         # of the slopes of both intervals, that of the shorter one has more weight
         share = right / (left + right)
-        inner = slopes[..., :-1] * share + slopes[..., 1:] * (1 - share)
+        inner = between(slopes, 0, -1) * share + between(slopes, 1, None) * (1 - share)
     else:
-        slopes, inner = diff(x), (x[..., 2:] - x[..., :-2]) * .5
-    out = lax.concatenate([slopes[..., :1], inner, slopes[..., -1:]], x.ndim - 1)
-    return moveaxis(out if step.ndim else out / step, -1, axis)
+        slopes, inner = diff(x, axis=axis), (between(x, 2, None) - between(x, 0, -2)) * .5
+    out = lax.concatenate([between(slopes, 0, 1), inner, between(slopes, -1, None)], axis)
+    return out if step.ndim else out / step
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
