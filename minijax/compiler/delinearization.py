@@ -6,39 +6,32 @@ Chapter 24. In LLVM: its analysis of that name.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from .arithmetic import Arithmetic
 from .index_set_splitting import specialized
 from .loop_unrolling import copies
-from .loops import (INT64, Constant, For, Let, Scalar, Statement, bodies, defined, walk,
-                    with_bodies, with_origin)
+from .loops import (INT64, Constant, For, Let, Scalar, Statement, changed, defined, innermost_first,
+                    integer, walk)
 
 MIN_SIZE = 4  # of an inner axis: loops over shorter ones fill no vectors, and are unrolled
 
 
-def delinearize(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, with loops over merged axes as nests of loops."""
-    return tuple(_nest(with_bodies(each, delinearize)) if bodies(each) else each for each in body)
-
-
-def _nest(loop: Statement) -> Statement:
-    """A loop whose index is divided by one size as two loops, or the loop itself. Of an axis of two
-    or three elements the loop is unrolled: their accesses are interleaved.
+@innermost_first
+def delinearize(loop: For) -> Iterable[Statement]:
+    """Loops over merged axes as nests of loops: one whose index is divided by one size is two. Of
+    an axis of two or three elements the loop is unrolled: their accesses are interleaved.
     """
-    if not isinstance(loop, For) or loop.vectorize != "parallel" or not loop.trip_count or any(
+    if loop.vectorize != "parallel" or not loop.trip_count or any(
             isinstance(each, For) for each in walk(loop.body)):
-        return loop
+        return [loop]
     divisions = [each for each in walk(loop.body) if isinstance(each, Let)
                  and each.op in ("div", "rem") and each.args[0] is loop.index]
     sizes = {int(x.value) if isinstance(x := each.args[1], Constant) else 0 for each in divisions}
     size = sizes.pop() if len(sizes) == 1 else 0
     starts_at_zero = isinstance(loop.start, Constant) and not loop.start.value
     if not starts_at_zero or size < 2 or loop.trip_count % size or loop.trip_count == size:
-        return loop
+        return [loop]
     b, outer, inner = Arithmetic(), Scalar(loop.index.name, INT64), Scalar(loop.index.name, INT64)
     index = b.actual(b.add(b.mul(outer, size), inner))
     names = {each.target: outer if each.op == "div" else inner for each in divisions}
@@ -52,7 +45,6 @@ def _nest(loop: Statement) -> Statement:
         else:
             varying.append(each)
             dependent.add(defined(each))
-    stops = [Constant(np.int64(n), INT64) for n in (loop.trip_count // size, size)]
-    nested = with_origin(replace(loop, index=inner, stop=stops[1], body=tuple(varying)), loop)
-    body = (*fixed, *(copies(nested, Arithmetic()) if size < MIN_SIZE else [_nest(nested)]))
-    return with_origin(replace(loop, index=outer, stop=stops[0], body=body), loop)
+    nested = changed(loop, index=inner, stop=integer(size), body=tuple(varying))
+    body = (*fixed, *(copies(nested, Arithmetic()) if size < MIN_SIZE else delinearize([nested])))
+    return [changed(loop, index=outer, stop=integer(loop.trip_count // size), body=body)]

@@ -25,7 +25,7 @@ from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interva
 from .lanes import lanes_of_sum, reductions
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
-                    While, cached_on_node)
+                    While, cached_on_node, integer)
 from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .outlining import Outlined
 from .routines import ALONE, LENGTHS, is_library_call
@@ -350,7 +350,7 @@ class FunctionText:
             return self.print_vectorized(Vectorized(loop, lanes))
         count = loop.trip_count or 0
         if isinstance(stop, Constant) and count > lanes and count % lanes and may_repeat(loop):
-            k, last = Scalar("", INT64), Constant(stop.value - lanes, INT64)
+            k, last = Scalar("", INT64), integer(stop.value - lanes)
             body = Let(loop.index, "min", (k, last)), Vectorized(loop, lanes)
             return self.loop(replace(loop, index=k, body=body), start, stop, lanes)
         rest = self.whole_vectors(start, stop, lanes)
@@ -429,7 +429,7 @@ class FunctionText:
     def loop(self, loop: For, start: Operand, stop: Operand, step: int = 1) -> None:
         """A counted loop, as a while loop with its index in a variable."""
         variable, test = Variable("", INT64), Scalar("", BOOL)
-        successor, one = Scalar("", INT64), Constant(np.int64(step), INT64)
+        successor, one = Scalar("", INT64), integer(step)
         self.print_declare(Declare(variable, start))
         self.enclosing += [(loop, self.names[variable])] * (not loop.vectorize)
         self.while_loop(While(
@@ -486,7 +486,7 @@ class FunctionText:
         if not self.polls:
             return self.while_loop(loop)
         counter = Variable("", INT64)
-        self.print_declare(Declare(counter, Constant(np.int64(0), INT64)))
+        self.print_declare(Declare(counter, integer(0)))
         self.enclosing.append((loop, self.names[counter]))
         self.while_loop(loop, counter)
         self.enclosing.pop()

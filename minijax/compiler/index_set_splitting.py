@@ -6,7 +6,6 @@ In LLVM: index set splitting, which its default passes lack.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -14,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic
-from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, bodies, defined,
-                    substituted, walk, with_bodies, with_origin)
+from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, bodies, changed,
+                    defined, integer, substituted, walk, with_bodies, with_origin)
 
 # Iterations of a loop that is split: its own, and with those of the loops inside and around.
 MIN_ITERATIONS, MIN_TOTAL = 4, 512
@@ -28,11 +27,11 @@ def split_loops(body: Iterable[Statement], times: int = 1) -> tuple[Statement, .
     """The same statements, which run so many times, with parallel loops split at the points where
     their conditions change.
     """
-    def changed(statement: Statement) -> list[Statement]:
+    def parts(statement: Statement) -> list[Statement]:
         inner = times * max(getattr(statement, "trip_count", None) or 1, 1)
         return _split(with_bodies(statement, partial(split_loops, times=inner)), times)
     return tuple(each for statement in body for each in (
-        changed(statement) if bodies(statement) else [statement]))
+        parts(statement) if bodies(statement) else [statement]))
 
 
 def _split(loop: Statement, times: int) -> list[Statement]:
@@ -106,8 +105,7 @@ def _part(loop: For, first: int, end: int, outcomes: Mapping[Any, Constant]) -> 
     """A loop over a part of its range, with some tests constant. All that it defines is renamed."""
     index = Scalar(loop.index.name, INT64)
     body = specialized(loop.body, {loop.index: index, **outcomes}, Arithmetic())
-    start, stop = (Constant(np.int64(i), INT64) for i in (first, end))
-    return with_origin(replace(loop, index=index, start=start, stop=stop, body=body), loop)
+    return changed(loop, index=index, start=integer(first), stop=integer(end), body=body)
 
 
 def specialized(body: Iterable[Statement], names: dict, b: Arithmetic) -> tuple[Statement, ...]:
@@ -129,6 +127,6 @@ def specialized(body: Iterable[Statement], names: dict, b: Arithmetic) -> tuple[
         new = defined(each)
         if new is not None:
             names[new] = type(new)(new.name, new.dtype)
-        changed = with_bodies(each, lambda inner: specialized(inner, names, b))
-        result.append(with_origin(substituted(changed, names), each))
+        inside = with_bodies(each, lambda inner: specialized(inner, names, b))
+        result.append(with_origin(substituted(inside, names), each))
     return tuple(result)

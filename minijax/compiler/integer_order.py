@@ -6,25 +6,20 @@ lanes.py; llvm.py prints the result.  Chapter 26.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .arithmetic import Arithmetic
 from .lanes import assignments, lanes_of_sum, reductions
-from .loops import (Assign, Declare, For, Let, Read, Scalar, Statement, Variable, bodies,
-                    used, walk, with_bodies, with_origin)
+from .loops import (Assign, Declare, For, Let, Read, Scalar, Statement, Variable, changed,
+                    innermost_first, used, walk)
 
 
-def order_as_integers(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, with the extrema of floats that loops find as those of integers."""
-    return tuple(new for each in body for new in (
-        _ordered(with_bodies(each, order_as_integers)) if bodies(each) else [each]))
-
-
-def _ordered(loop: Statement) -> list[Statement]:
-    if not isinstance(loop, For) or not lanes_of_sum(loop):
+@innermost_first
+def order_as_integers(loop: For) -> Iterable[Statement]:
+    """Loops that find the extrema of floats as those of integers."""
+    if not lanes_of_sum(loop):
         return [loop]
     before, after, new = list[Statement](), list[Statement](), loop
     for x, op in reductions(loop).items():
@@ -36,8 +31,8 @@ def _ordered(loop: Statement) -> list[Statement]:
             b = Arithmetic()
             number = number_of(b, last, op, x.dtype)
             after += [Read(last, key), *b.scopes[0].statements, Assign(x, number)]
-            new = replace(new, body=body(key))
-    return [*before, with_origin(new, loop), *after]
+            new = changed(new, body=body(key))
+    return [*before, new, *after]
 
 
 def _with_key(loop: For, x: Variable, op: str) -> Any:

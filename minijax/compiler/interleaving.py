@@ -26,13 +26,11 @@ def groups_in(loop: For) -> Mapping[Load | Store, Group]:
     places: dict[Load | Store, Place] = {}
     sets: dict[Any, dict[int, Load | Store]] = defaultdict(dict)
     for each in loop.body:
+        steps.enter(each)
         if isinstance(each, Let):
-            steps[each.target] = steps.of(each)
             bases[each.target] = bases.of(each)
         elif isinstance(each, Load | Store):
             buffer, step = each.buffer, steps.at(each.buffer, each.index)
-            if isinstance(each, Load):
-                steps[each.target] = 0 if step == 0 else None
             names, offsets = [*zip(*map(bases.__getitem__, each.index), strict=True)] or ((), ())
             places[each] = names, sum(x * y for x, y in zip(
                 offsets, strides(buffer, len(names)), strict=True))
@@ -58,16 +56,6 @@ class Bases(dict[Operand, tuple[Any, int]]):
             if base is None or other is None:
                 return base or other, offset + more
         return let.target, 0
-
-
-def prime_factors(n: int) -> list[int]:
-    """The factors of the number of accesses in a group: it is sorted by one after the other.
-
-    >>> prime_factors(12)
-    [2, 2, 3]
-    """
-    p = next((p for p in range(2, n) if n % p == 0), n)
-    return [p, *prime_factors(n // p)] if n > 1 else []
 
 
 def firsts(members: Mapping[int, Any], step: int) -> list[int]:

@@ -6,8 +6,8 @@ same bits. Chapter 24. In XLA: LLVM chooses the order.
 """
 
 from .elementary import FORMULAS
-from .loops import (BOOL, Assign, Declare, For, If, Let, Load, Operand, Read, Store, Variable,
-                    accesses, cached_on_node, walk)
+from .loops import (BOOL, Assign, Declare, For, If, Let, Operand, Read, Variable, accesses,
+                    cached_on_node, walk)
 from .vectorization import have_own_elements, is_straight
 
 # The bytes of the partial sums of so many terms or more: if the terms are cheap, and if they call
@@ -18,7 +18,6 @@ REDUCING = {"add", "mul", "min", "max", "and", "or", "xor"}
 # Operations of one short instruction, in whatever order: one register of partial results is enough.
 ORDERLESS = {"min", "max", "and", "or"}
 SHORT = 4  # terms: fewer are combined one after the other
-STRAIGHT = Let | Load | Store | Read | Assign
 
 
 def lanes_of_sum(loop: For) -> int:
@@ -30,9 +29,8 @@ def lanes_of_sum(loop: For) -> int:
     ops, inside = reductions(loop), [*walk(loop.body)]
     functions = [each.target.dtype.itemsize for each in inside
                  if isinstance(each, Let) and each.op in FORMULAS]
-    simple = STRAIGHT | Declare | If if functions else STRAIGHT
     if (not ops or any(x.dtype == BOOL and op not in ORDERLESS for x, op in ops.items())
-            or not all(isinstance(each, simple) for each in inside)
+            or not functions and any(isinstance(each, Declare | If) for each in inside)
             or not is_straight(loop.body) or not have_own_elements(loop)):
         return 0
     if ORDERLESS.issuperset(ops.values()) and not functions:

@@ -6,37 +6,30 @@ Chapter 26.  In MLIR: `affine-loop-coalescing`.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
-
-import numpy as np
 
 from .arithmetic import Arithmetic
 from .index_set_splitting import specialized
-from .loops import (INT64, Constant, For, Let, Load, Scalar, Statement, Store, bodies, used, walk,
-                    with_bodies, with_origin)
+from .loops import (For, Let, Load, Scalar, Statement, Store, changed, innermost_first, integer,
+                    used, walk)
 from .steps import Steps
 
 
-def coalesce_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, with loops over neighbouring axes as one."""
-    return tuple(_coalesced(with_bodies(each, coalesce_loops)) if bodies(each) else each
-                 for each in body)
-
-
-def _coalesced(loop: Statement) -> Statement:
-    """A loop of a loop as one loop, or the loop itself."""
-    if not isinstance(loop, For) or not loop.body or not isinstance(inner := loop.body[-1], For):
-        return loop
+@innermost_first
+def coalesce_loops(loop: For) -> Iterable[Statement]:
+    """Loops of loops over neighbouring axes as one loop."""
+    if not loop.body or not isinstance(inner := loop.body[-1], For):
+        return [loop]
     *lets, _ = loop.body
     body, kinds = (*lets, *inner.body), {loop.vectorize, inner.vectorize}
     if (not kinds <= {"parallel", "apart"} or not loop.trip_count or not inner.trip_count
             or inner.start.value or not all(isinstance(each, Let) for each in lets)  # type: ignore[union-attr]
             or not _goes_on(body, loop.index, inner.index, inner.trip_count)):
-        return loop
-    stop = Constant(np.int64(loop.trip_count * inner.trip_count), INT64)
-    return with_origin(replace(
-        inner, stop=stop, body=specialized(body, {loop.index: loop.start}, Arithmetic()),
-        note=loop.note, vectorize="apart" if "apart" in kinds else "parallel"), loop)
+        return [loop]
+    return [changed(
+        loop, index=inner.index, start=inner.start,
+        stop=integer(loop.trip_count * inner.trip_count),
+        body=specialized(body, {loop.index: loop.start}, Arithmetic()),
+        vectorize="apart" if "apart" in kinds else "parallel")]
 
 
 def _goes_on(body: Iterable[Statement], outer: Scalar, inner: Scalar, count: int) -> bool:

@@ -6,34 +6,27 @@ In LLVM: its pass `simple-loop-unswitch`.
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 
 from .arithmetic import Arithmetic
 from .index_set_splitting import MAX_LOOPS, MAX_STATEMENTS, MIN_ITERATIONS, specialized
 from .loops import (BOOL, INT64, Constant, For, If, Let, Load, Operand, Scalar, Statement, bodies,
-                    defined, used, walk, with_bodies, with_origin)
+                    changed, defined, innermost_first, used, walk)
 from .probe import cost_of
 
 SAVED = 2 / 3  # of the loop's operations that one side of a choice must do without
 
 
-def unswitch_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, with loops inside of the branches on which they depend."""
-    return tuple(_unswitched(with_bodies(each, unswitch_loops)) if bodies(each) else each
-                 for each in body)
-
-
-def _unswitched(loop: Statement) -> Statement:
-    """A branch with two loops, or the loop itself."""
-    if not isinstance(loop, For) or (loop.trip_count or MIN_ITERATIONS) < MIN_ITERATIONS:
-        return loop
+@innermost_first
+def unswitch_loops(loop: For) -> Iterable[Statement]:
+    """Loops inside of the branches on which they depend."""
     inside = list(walk(loop.body))
-    if len(inside) > MAX_STATEMENTS or any(isinstance(each, For) for each in inside):
-        return loop
+    if (loop.trip_count or MIN_ITERATIONS) < MIN_ITERATIONS or len(inside) > MAX_STATEMENTS or any(
+            isinstance(each, For) for each in inside):
+        return [loop]
     own = {defined(each) for each in inside}
     # Each branch would be in a copy of the loop for both values of each test.
     if 2 ** len({each.test for each in loop.body if isinstance(each, If)} - own) > MAX_LOOPS:
-        return loop
+        return [loop]
     for each in loop.body:
         match each:
             case If(test):
@@ -46,15 +39,15 @@ def _unswitched(loop: Statement) -> Statement:
             continue
         sides = [_with_test(loop, test, value) for value in (True, False)]
         if min(cost_of(side.body) for side in sides) < most:
-            return If(test, *((_unswitched(side),) for side in sides))
-    return loop
+            return [If(test, *(unswitch_loops([side]) for side in sides))]
+    return [loop]
 
 
 def _with_test(loop: For, test: Operand, value: bool) -> For:
     """The loop where a test is known."""
     b, index = Arithmetic(), Scalar(loop.index.name, INT64)
     body = specialized(loop.body, {loop.index: index, test: b.const(value, BOOL)}, b)
-    return with_origin(replace(loop, index=index, body=without_unused(body)), loop)
+    return changed(loop, index=index, body=without_unused(body))
 
 
 def without_unused(body: Iterable[Statement]) -> tuple[Statement, ...]:

@@ -17,8 +17,7 @@ from .arithmetic import Arithmetic
 from .interleaving import groups_in
 from .loops import (INT64, Address, Assign, Buffer, Call, Constant, Declare, For, Index, Let, Load,
                     Operand, Read, Scalar, Statement, Store, Variable, copied, defined, substituted,
-                    used, walk, with_origin)
-from .steps import Steps
+                    integer, used, walk, with_origin)
 from .vectorization import STRAIGHT, gathers
 
 Part: TypeAlias = Any  # a list of straight code, or a loop with a list of parts
@@ -37,26 +36,21 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
         return None
     count, rest = divmod(loop.trip_count or 0, lanes)
     tiles = replace(
-        loop, index=tile.index, start=_integer(0), stop=_integer(count), body=tuple(body))
-    first_left = _integer(loop.start.value + count * lanes)  # type: ignore[union-attr]
+        loop, index=tile.index, start=integer(0), stop=integer(count), body=tuple(body))
+    first_left = integer(loop.start.value + count * lanes)  # type: ignore[union-attr]
     left, = copied((replace(loop, start=first_left),), {})  # with names of its own
     return [with_origin(x, loop) for x in ([tiles, left] if rest else [tiles])]
 
 
 def _is_in_order(loop: For) -> bool:
-    return gathers(loop.body, Steps({loop.index: 1})) <= len(groups_in(loop))
+    return gathers(loop)[0] <= len(groups_in(loop))
 
 
 def stores_apart(loop: For) -> bool:
     """Whether each lane stores at a place of its own."""
-    steps = Steps({loop.index: 1})
-    gathers(loop.body, steps)  # finds the steps
+    _, steps = gathers(loop)
     return all(steps.at(each.buffer, each.index) != 0
                for each in walk(loop.body) if isinstance(each, Store))
-
-
-def _integer(k: int) -> Constant:
-    return Constant(np.int64(k), INT64)
 
 
 class _Tile:
@@ -190,7 +184,7 @@ class _Tile:
         return b.add(b.mul(self.index, self.lanes), self.loop.start)
 
     def ended(self, lane: Scalar, body: Iterable[Statement], vectorize: str) -> For:
-        return For(lane, _integer(0), _integer(self.lanes), tuple(body), "", vectorize)
+        return For(lane, integer(0), integer(self.lanes), tuple(body), "", vectorize)
 
     def number(self, x: Any, run: Any, lane: Scalar, body: list[Statement], names: dict[Any, Any]
                ) -> Any:
@@ -251,8 +245,8 @@ class _Tile:
         bits, count = 8 * buffer.dtype.itemsize, min(length, lanes)
         for column in range(0, length, lanes):
             start = np.unravel_index(min(column, max(length - lanes, 0)), shape)
-            index = tuple(_integer(int(k)) for k in start)
-            rows = Address(buffer, (*before, first, *index)), _integer(length)
-            columns = Address(place, (*index, _integer(0))), _integer(lanes)
+            index = tuple(integer(int(k)) for k in start)
+            rows = Address(buffer, (*before, first, *index)), integer(length)
+            columns = Address(place, (*index, integer(0))), integer(lanes)
             yield (Call(f"transpose_{bits}_{lanes}x{count}", (*rows, *columns)) if is_load else
                    Call(f"transpose_{bits}_{count}x{lanes}", (*columns, *rows)))

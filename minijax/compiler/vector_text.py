@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from minijax.primitives.smooth_lengths import prime_factors
+
 from .arithmetic import Arithmetic
-from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
-                    Operand, Read, Scalar, Store, Variable)
+from .loops import (BOOL, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
+                    Operand, Read, Scalar, Store, Variable, integer)
 from .function_text import FunctionText, llvm_type, mangled
-from .interleaving import Group, prime_factors
+from .interleaving import Group
 from .steps import Steps
 from .vectors import Function
 
@@ -182,8 +184,7 @@ class VectorText(FunctionText):
         if step is None:
             self.scalars.define(result, f"extractelement {self.typed(x)}, i64 {lane}")
         elif step and lane:
-            distance = Constant(np.int64(lane * step), INT64)
-            self.scalars.print_let(Let(result, "add", (x, distance)))
+            self.scalars.print_let(Let(result, "add", (x, integer(lane * step))))
         else:
             return x
         return result

@@ -7,8 +7,10 @@ In XLA: LLVM's loop vectoriser.
 import math
 from collections.abc import Iterable, Mapping
 
+from minijax.primitives.smooth_lengths import prime_factors
+
 from .elementary import FORMULAS
-from .interleaving import groups_in, prime_factors
+from .interleaving import groups_in
 from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Read, Statement, Store,
                     Variable, accesses, cached_on_node, walk)
 from .probe import cost_of
@@ -58,7 +60,7 @@ def pays(loop: For) -> bool:
     if not is_straight(loop.body):
         return False
     groups = groups_in(loop)
-    alone = gathers(loop.body, Steps({loop.index: 1})) - len(groups)
+    alone = gathers(loop)[0] - len(groups)
     if groups and not any(isinstance(each, Let) and each.target.dtype != INT64
                           for each in loop.body):  # it only sorts
         return alone < 1
@@ -76,31 +78,27 @@ def is_straight(body: Iterable[Statement]) -> bool:
                else isinstance(each, STRAIGHT) for each in body)
 
 
-def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> float:
-    """The number of accesses in a body that are neither of one element nor of neighbours; infinite,
-    if a branch has one that is not of neighbours: its address may be invalid in other lanes.
+@cached_on_node
+def gathers(loop: For) -> tuple[float, Steps]:
+    """The number of accesses in a loop that are neither of one element nor of neighbours; infinite,
+    if a branch has one that is not of neighbours: its address may be invalid in other lanes. And
+    the steps of its numbers.
     """
-    total = 0.
-    for each in body:
-        match each:
-            case Let(target):
-                steps[target] = steps.of(each)
-            case Load(target, buffer, index) | Store(buffer, index, target):
-                step = steps.at(buffer, index)
+    steps = Steps({loop.index: 1})
+
+    def count(body: Iterable[Statement], masked: bool = False) -> float:
+        total = 0.
+        for each in body:
+            if isinstance(each, Load | Store):
+                step = steps.at(each.buffer, each.index)
                 if masked and step != 1:
                     return math.inf
                 total += step not in (-1, 0, 1)
-                if isinstance(each, Load):
-                    steps[target] = 0 if step == 0 else None
-            case Declare(variable, value):
-                steps[variable] = steps[value]
-            case Assign(variable, value):
-                steps[variable] = None if masked else steps[value]
-            case Read(target, variable):
-                steps[target] = steps[variable]
-            case If(_, then, orelse):
-                total += gathers((*then, *orelse), steps, masked=True)
-    return total
+            elif isinstance(each, If):
+                total += count((*each.then, *each.orelse), masked=True)
+            steps.enter(each, masked)
+        return total
+    return count(loop.body), steps
 
 
 def may_repeat(loop: For) -> bool:
@@ -113,8 +111,7 @@ def have_own_elements(loop: For) -> bool:
     """Whether the iterations of a loop may run statement by statement: what one stores, no other
     one accesses.
     """
-    steps, stored = Steps({loop.index: 1}), {}
-    gathers(loop.body, steps)
+    (_, steps), stored = gathers(loop), {}
     accesses = [each for each in walk(loop.body) if isinstance(each, Load | Store)]
     for each in accesses:
         if isinstance(each, Store):

@@ -163,7 +163,7 @@ def test_a_variable_that_a_branch_assigns_is_no_index_of_one_element():
         with b.when(b.gt(b.load(x, flat(i)), 0.)):
             b.assign(place, b.index(1))
         b.store(y, flat(i), b.load(x, flat(b.read(place))))
-    assert gathers(loop_of(write).body, Steps()) == 1
+    assert gathers(loop_of(write))[0] == 1
 
 
 def test_steps_are_those_of_the_numbers():
