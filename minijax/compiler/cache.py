@@ -13,6 +13,7 @@ import re
 import stat
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -34,7 +35,6 @@ from .tiers import QuickCode, is_short
 MAGIC = b"minijax kernel 7\n"  # counts the changes to how cpu.py compiles a text
 SYMBOLS = (llvm.SYMBOL,)
 EXTERNAL = r"@((?:blas|block|transpose|minijax)_\w+)"  # external symbols of a kernel
-_microkernels: dict[Any, Any] = {}  # by name and processor; kernels have their addresses
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
@@ -78,15 +78,10 @@ def compile_or_load(kernel: Kernel, folder: Path | None = None) -> Code:
     is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
     is_quick = cpu.effort() > 0 and not is_wide and is_short(llvm.transformed(kernel))
     text = llvm.assembly(kernel)
-    key, externals = cache_key(text), externals_of(text)
+    key, externals = cache_key(text), frozenset(re.findall(EXTERNAL, text))
     return Code(loaded(key, externals, lambda: text, folder, is_quick), key, externals,
                 [np.asarray(buffer.value) for buffer in kernel.constants],
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
-
-
-def externals_of(text: str) -> frozenset[str]:
-    """The external symbols of a text."""
-    return frozenset(re.findall(EXTERNAL, text))
 
 
 def loaded(key: str, externals: Collection[str], text: Callable[[], str],
@@ -132,11 +127,14 @@ def addresses_of(externals: Collection[str]) -> dict[str, int]:
 
 def microkernel(name: str) -> int:
     """The address of a microkernel, which programs share."""
-    key = name, cpu.host()
-    if key not in _microkernels:
-        text = llvm.microkernel_assembly(name)
-        _microkernels[key] = linked(lambda: text, (name,), {}, level=1)
-    return _microkernels[key][name]
+    return _microkernel(name, cpu.host())[name]
+
+
+@cache
+def _microkernel(name: str, processor: cpu.Host) -> Any:
+    """The machine code of a microkernel for a processor; kernels have its address."""
+    text = llvm.microkernel_assembly(name)
+    return linked(lambda: text, (name,), {}, level=1)
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],

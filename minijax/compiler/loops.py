@@ -300,13 +300,13 @@ class Kernel(Node):
     """
 
     name: str
-    inputs: tuple[Buffer, ...]
-    outputs: tuple[Buffer, ...]
-    constants: tuple[Buffer, ...]
-    temps: tuple[Buffer, ...]
-    workspace_size: int
-    offsets: Mapping[Buffer, int]
-    body: tuple[Statement, ...]
+    inputs: tuple[Buffer, ...] = ()
+    outputs: tuple[Buffer, ...] = ()
+    constants: tuple[Buffer, ...] = ()
+    temps: tuple[Buffer, ...] = ()
+    workspace_size: int = 0
+    offsets: Mapping[Buffer, int] = field(default_factory=dict)
+    body: tuple[Statement, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

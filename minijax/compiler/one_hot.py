@@ -38,7 +38,7 @@ def as_comparison(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
     if eqn.primitive.name not in ("scatter", "scatter-add") or len(eqn.outvars) > 1:
         return None
     rows, _, updates = eqn.invars
-    value, found = _only_value(rows, producers), _columns(eqn, producers, value_of)
+    value, found = only_value(rows, producers), _columns(eqn, producers, value_of)
     if value is None or found is None:
         return None
     columns, axis = found
@@ -58,7 +58,7 @@ def as_comparison(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
     return tracing.stage(select, [x.aval for x in args]), args
 
 
-def _only_value(x: Atom, producers: Mapping[Atom, JaxprEqn]) -> Literal | None:
+def only_value(x: Atom, producers: Mapping[Atom, JaxprEqn]) -> Literal | None:
     """The number that all elements of an array are, if it is known."""
     while (eqn := producers.get(x)) and (eqn.primitive is broadcast_in_dim_p or (
             eqn.primitive is convert_element_type_p and eqn.invars[0].aval.dtype == x.aval.dtype)):

@@ -190,8 +190,8 @@ class ProgramBuilder(Builder):
                 return
             k = enter(self.loop(math.prod(sides), vectorize="parallel"))
             i, j = self.divided(k, sides)
-            if (rows, columns) != sides:
-                enter(self.when(self.and_(self.lt(i, rows), self.lt(j, columns))))
+            enter(self.when([rows, columns] == [*map(self.index, sides)] or self.and_(
+                self.lt(i, rows), self.lt(j, columns))))
             yield i, j
 
     def changes_in_loop(self, buffer: Buffer) -> bool:

@@ -7,7 +7,6 @@ In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
 
 import re
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -96,7 +95,7 @@ def transpose(name: str) -> Microkernel:
                 b.lt(j, columns), element, partial(b.const, 0, word)))
     with b.loop(lanes, vectorize="parallel") as i:
         elements = [b.load(square, (i, b.index(j))) for j in range(lanes)]
-        with b.when(b.lt(i, rows)) if rows < lanes else nullcontext():
+        with b.when(rows == lanes or b.lt(i, rows)):
             for j in range(columns):
                 b.store(z, place(j, below, i), elements[j])
     return [x, step, z, below], [square], lanes, b.scopes[0].statements

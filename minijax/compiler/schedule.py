@@ -36,12 +36,6 @@ Terms = dict[Node, Operand]  # of reductions, in one iteration of their common l
 Destination = Buffer | Stored | Variable | None  # of an output of a nested program
 
 
-def _strip(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, Operand | int]:
-    """The start and the length of the k-th strip of n indices; the last may be shorter."""
-    first = b.mul(k, side)
-    return first, b.min(b.sub(n, first), side) if n % side else side
-
-
 def _sides(m: int, n: int) -> tuple[int, int]:
     """The sides of a tile on a GPU: longer along one axis if the other is short."""
     short = min(1 << (min(m, n) - 1).bit_length(), WARP)
@@ -97,7 +91,14 @@ class Lowering:
         for nest in self.nests:
             self.emit(nest, ())
         results = [self.in_memory(out) for out in self.jaxpr.outvars]
-        self._write_cells(results)
+        # Mutable cells change at the end, when all new values are computed.
+        scalars = [(variable, x(())) for variable, x in zip(self.into, results, strict=True)
+                   if isinstance(variable, Variable)]
+        for variable, x in scalars:
+            self.b.assign(variable, x)
+        for source, target in self.final_copies:
+            self.b.freeze(source.buffer)
+            self.b.copy(source, target)
         return results
 
     def _with_copies(self) -> list[tuple[Var, Stored | None]]:
@@ -188,11 +189,9 @@ class Lowering:
         v = eqn.outvars[k]
         if v in self.current:
             return self.current[v]
-        return self.load(v, index) if self.storage.get(v) else self.evaluate(eqn, index)[k]
-
-    def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
-        """An element of a stored value, from memory."""
-        return self.storage[v][0](self.at(v, index))
+        if stored := self.storage.get(v):
+            return stored[0](self.at(v, index))
+        return self.evaluate(eqn, index)[k]
 
     def at(self, v: Var, index: tuple[Operand, ...]) -> Sequence[Operand]:
         """The index of an element in the storage of a value."""
@@ -326,8 +325,8 @@ class Lowering:
         tile_grid = [-(-first_count // height), *middle_counts, -(-last_count // width)]
         with b.loop(math.prod(tile_grid), vectorize="apart") as t:
             tile_row, *middle, tile_column = b.divided(t, tile_grid)
-            (first, rows), (start, columns) = (
-                _strip(b, tile_row, first_count, height), _strip(b, tile_column, last_count, width))
+            first, rows = b.strip(tile_row, first_count, height)
+            start, columns = b.strip(tile_column, last_count, width)
 
             def at(i: Operand, j: Operand) -> tuple[Operand, ...]:
                 return (*prefix, b.add(first, i), *middle, b.add(start, j))
@@ -459,19 +458,6 @@ class Lowering:
             for place in self.storage[v]:
                 if place is not out:
                     b.copy(out, place)
-
-    # -- cells ---------------------------------------------------------------------------------
-
-    def _write_cells(self, results: Sequence[Value]) -> None:
-        """Update the mutable cells at the end, when all new values are computed."""
-        scalars = [(variable, x(())) for variable, x in zip(self.into, results, strict=True)
-                   if isinstance(variable, Variable)]
-        for variable, x in scalars:
-            self.b.assign(variable, x)
-        for source, target in self.final_copies:
-            self.b.freeze(source.buffer)
-            self.b.copy(source, target)
-
 
 class NestingBuilder(ProgramBuilder):
     """The builder that also lowers nested programs."""

@@ -7,12 +7,14 @@ Builds on jaxpr.py. Chapter 22. In JAX: accumulators of cotangents in references
 from collections.abc import Callable, Mapping, Sequence
 
 from minijax.core import Array, tracing
-from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
+from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from minijax.primitives.ad_util import broadcast_at
 from minijax.primitives.gather_scatter import scatter_add_p
 from minijax.primitives.dynamic_slice import one_window
 from minijax.primitives.joining import concatenate
 from minijax.primitives.windows import ScatterDimensionNumbers
+
+from .one_hot import only_value
 
 LARGE = 1 << 10  # numbers: for fewer it does not matter
 
@@ -48,10 +50,9 @@ def _scatter_into_zeros(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn]
     zeros; and its operands.
     """
     x, *operands = eqn.invars
-    zeros = producers.get(x)
-    if eqn.primitive.name not in ("dynamic_update_slice", "scatter-add") or zeros is None or not (
-            zeros.primitive.name == "broadcast_in_dim" and isinstance(zeros.invars[0], Literal)
-            and zeros.invars[0].value == 0):
+    zero = only_value(x, producers)
+    if eqn.primitive.name not in ("dynamic_update_slice", "scatter-add") or (
+            zero is None or zero.value != 0):
         return None
     if eqn.primitive.name == "scatter-add":
         indices, updates = operands

@@ -115,8 +115,7 @@ class _Updates:
         """Combine values with the elements at a target, or replace these."""
         if join:
             xs = join(self.b, [self.b.load(out, target) for out in self.outputs], xs)
-        for out, x in zip(self.outputs, xs, strict=True):
-            self.b.store(out, target, x)
+        self.b.store_all(self.outputs, target, xs)
 
     def store_last(self) -> None:
         """Store the last update of each target: the one with the greatest number."""
@@ -146,8 +145,7 @@ class _Updates:
         self.places, self.order = (b.temp((self.count,), dtype) for dtype in dtypes)
         if are_sorted:
             with b.loop(self.count, vectorize="parallel") as i:
-                for buffer, x in zip((self.places, self.order), key((), i), strict=True):
-                    b.store(buffer, (i,), x)
+                b.store_all((self.places, self.order), (i,), key((), i))
         else:
             sorter_of(b, 1, dtypes, self.count, out.size + 1).sort_rows(
                 (), self.count, key, lambda: [b.temp((self.count,), dtype) for dtype in dtypes],
