@@ -7,7 +7,7 @@ this role is played by MLIR builders and XLA's elemental IR emitter.
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -198,6 +198,14 @@ class Arithmetic(Scalars):
     def remember(self, key: Any, value: Any) -> None:
         """Make a value available under a key until the current scope closes."""
         self.scopes[-1].table[key] = value
+
+    def available(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The value under a key: made now, unless it is available until the scope closes."""
+        value = self.lookup(key)
+        if value is None:
+            value = make()
+            self.remember(key, value)
+        return value
 
     def convert(self, x: Operand, dtype: Any) -> Operand:
         """x in another dtype; narrow numbers go through the wide ones, floats are rounded once."""

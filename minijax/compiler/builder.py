@@ -186,14 +186,12 @@ class Builder(Arithmetic):
 
     def read(self, variable: Variable) -> Scalar:
         """The variable's value now."""
-        key = ("read", variable, self._version.get(variable, 0),
-               self.scopes[self.scopes[-1].loop_depth])
-        value = self.lookup(key)
-        if value is None:
+        def emitted() -> Scalar:
             value = self._define(variable.dtype, len(self.scopes) - 1)
             self.emit(Read(value, variable))
-            self.remember(key, value)
-        return value
+            return value
+        return self.available(("read", variable, self._version.get(variable, 0),
+                               self.scopes[self.scopes[-1].loop_depth]), emitted)
 
     def assign(self, variable: Variable, value: Any) -> None:
         """variable = value."""

@@ -236,16 +236,14 @@ class FunctionText:
     def elementary(self, let: Let, f: Function) -> None:
         """Inline an elementary function, or call it."""
         if f in self.module.called:
-            return self.call_function(let, self.module.elementary_function(f)[bool(self.width)])
+            name = self.module.elementary_function(f)[bool(self.width)]  # of scalars or of vectors
+            arguments = ", ".join(map(self.typed, let.args))
+            return self.define(let.target,
+                               f"call {self.type_of(let.target.dtype)} {name}({arguments})")
         for parameter, x in zip(f.parameters, let.args, strict=True):
             self.alias(parameter, x)
         self.body(f.body)
         self.alias(let.target, f.result)
-
-    def call_function(self, let: Let, name: str) -> None:
-        """A call of a function of the module, of scalars or of vectors."""
-        arguments = ", ".join(map(self.typed, let.args))
-        self.define(let.target, f"call {self.type_of(let.target.dtype)} {name}({arguments})")
 
     # Memory
 

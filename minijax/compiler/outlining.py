@@ -75,18 +75,14 @@ def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
     the number of threads.
     """
     uses = cache(lambda: Counter(accesses(walk(kernel.body))))
-    return dict(_shared(kernel.body, uses))
 
-
-def _shared(body: Sequence[Statement], uses: Callable[[], Counter[Buffer]]
-            ) -> Iterator[tuple[For, Outlined]]:
-    for statement in body:
-        outlined = _share(statement, uses) if isinstance(statement, For) else None
-        if outlined is not None:
-            yield statement, outlined  # type: ignore[misc]
-        else:
-            for inner in bodies(statement):
-                yield from _shared(inner, uses)
+    def shared(body: Iterable[Statement]) -> Iterator[tuple[For, Outlined]]:
+        for each in body:
+            if isinstance(each, For) and (outlined := _share(each, uses)):
+                yield each, outlined
+            else:
+                yield from shared(x for inner in bodies(each) for x in inner)
+    return dict(shared(kernel.body))
 
 
 def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
@@ -112,12 +108,6 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _is_long(body: Sequence[Statement], shared: Collection[For]) -> bool:
-    """Whether a body has many statements, at any depth; one with a parallel loop counts as long."""
-    every = list(walk(body))
-    return len(every) > MAX_FUNCTION or _contains_any(every, shared)
-
-
 def _contains_any(every: Iterable[Statement], shared: Collection[For]) -> bool:
     return bool(shared) and any(each in shared for each in every)
 
@@ -139,9 +129,12 @@ class _Pieces:
                 yield from self.inside(statement)
 
     def inside(self, statement: Statement) -> Iterator[tuple[For, Outlined]]:
-        """The pieces of the long bodies of a statement."""
+        """The pieces of the long bodies of a statement: with many statements, at any depth, or with
+        a parallel loop.
+        """
         for part in bodies(statement):
-            if _is_long(part, self.shared):
+            every = list(walk(part))
+            if len(every) > MAX_FUNCTION or _contains_any(every, self.shared):
                 yield from self.of(part)
 
     def piece(self, loop: For) -> Iterator[tuple[For, Outlined]]:

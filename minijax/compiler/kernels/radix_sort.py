@@ -67,12 +67,10 @@ class RadixSort(MergeSort):
     def histograms(self, rows: tuple, n: int, source: Callable, passes: list) -> Any:
         """For each pass and digit how many elements of a row have a smaller one."""
         b = self.b
-        counts, starts = (b.temp((*rows, len(passes), WIDE_DIGITS), np.int32, name)
-                          for name in ("counts", "starts"))
-        with nest(b, counts.shape, "parallel") as place:
-            b.store(counts, place, 0)
+        shape = *rows, len(passes), WIDE_DIGITS
+        counts, starts = self.zeros(shape, "counts"), b.temp(shape, np.int32, "starts")
         with self.tiles(rows, n, HISTOGRAM * self.tile) as (row, first, count):
-            numbers = self.zeros(len(passes) * WIDE_DIGITS, "numbers")
+            numbers = self.zeros((len(passes) * WIDE_DIGITS,), "numbers")
             with self.masked_loop(count, min(n, HISTOGRAM * self.tile)) as i:
                 xs = source(row, b.add(first, i))
                 for p, (key, shift) in enumerate(passes):
@@ -93,12 +91,12 @@ class RadixSort(MergeSort):
         """
         b, (key, shift) = self.b, passes[p]
         with nest(b, rows, "parallel") as row:
-            before = self.zeros(WIDE_DIGITS, "before")
+            before = self.zeros((WIDE_DIGITS,), "before")
             with b.loop(-(-n // self.tile), vectorize="chained") as k:
                 first, count = b.strip(k, n, self.tile)
                 move = b.temp((WIDE_DIGITS,), np.int32, "move")
                 halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
-                numbers = self.zeros(WIDE_DIGITS, "numbers")
+                numbers = self.zeros((WIDE_DIGITS,), "numbers")
                 with self.masked_loop(count, self.tile) as i:
                     digit = digit_of(b, self.element(halves, 0, i)[key], shift, WIDE_BITS)
                     b.atomic("add", numbers, (digit,), 1)
@@ -115,11 +113,11 @@ class RadixSort(MergeSort):
                     by = b.load(move, (digit_of(b, xs[key], shift, WIDE_BITS),))
                     self.b.store_all(into, (*row, b.add(i, b.convert(by, np.int64))), xs)
 
-    def zeros(self, size: int, name: str) -> Any:
+    def zeros(self, shape: tuple[int, ...], name: str) -> Any:
         """Counters that begin at zero."""
-        counters = self.b.temp((size,), np.int32, name)
-        with self.b.loop(size, vectorize="parallel") as d:
-            self.b.store(counters, (d,), 0)
+        counters = self.b.temp(shape, np.int32, name)
+        with nest(self.b, shape, "parallel") as place:
+            self.b.store(counters, place, 0)
         return counters
 
     def running_total(self, numbers: Any, totals: Any, place: tuple = ()) -> None:
