@@ -7,7 +7,7 @@ this role is played by MLIR builders and XLA's elemental IR emitter.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -278,8 +278,12 @@ class Arithmetic(Scalars):
         terms = self._raveled.get(position, [])
         if math.prod(n for _, n in terms) != math.prod(dims):
             terms = [(position, math.prod(dims))]
-        components = iter(self._regroup(terms, dims))
-        return tuple(next(components) if n != 1 else self.const(0, INT64) for n in shape)
+        return self.whole(self._regroup(terms, dims), shape)
+
+    def whole(self, loops: Iterable[Operand], shape: Sequence[int]) -> tuple[Operand, ...]:
+        """The index of an element from the indices of loops: axes of length one have no loop."""
+        indices = iter(loops)
+        return tuple(next(indices) if n != 1 else self.const(0, INT64) for n in shape)
 
     def divided(self, position: Operand, shape: Sequence[int]) -> list[Operand]:
         """The same with all its components emitted, for use in several bodies."""

@@ -58,11 +58,9 @@ def _split(loop: Statement, times: int) -> list[Statement]:
             return np.int64(slope * i + intercept)
         return {x.target: Constant(OPS[x.op].meaning(*map(value, x.args)), BOOL) for x in tests}
 
-    starts = [start]
-    for cut in sorted(cuts):
-        old, new = ([x.value for x in outcomes(i).values()] for i in (starts[-1], cut))
-        if new != old:
-            starts.append(cut)
+    results = lambda i: [x.value for x in outcomes(i).values()]
+    starts = [start, *(cut for last, cut in pairwise([start, *sorted(cuts)])
+                       if results(cut) != results(last))]
     if not 1 < len(starts) <= MAX_LOOPS:
         return [loop]
     return [_part(loop, first, end, outcomes(first)) for first, end in pairwise([*starts, stop])]

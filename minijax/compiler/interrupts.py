@@ -15,13 +15,12 @@ from .arithmetic import Arithmetic
 from .builder import Builder
 from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, bodies,
                     origin, walk)
-from .probe import cost_of, note_of
+from .probe import UNKNOWN_TRIP_COUNT, cost_of, note_of
 
 # In simple operations: a shorter loop does not poll; the interval between polls if the trip
 # count is known; and if it is unknown.
 LONG, EACH, BUDGET = 1 << 23, 1 << 20, 1 << 18
 STRIP = 64  # iterations: strips are multiples of it, so that vectors are full
-UNKNOWN = 16  # assumed iterations of a loop of unknown length, as in probe.py
 
 # Signal handlers run in Python's main thread only, so only that thread polls. A poll reads the
 # clock, and takes the interpreter lock only every PAUSE, since another thread may hold it for a
@@ -108,7 +107,7 @@ POLL_DECLARATION = "declare i32 @{}() cold nounwind memory(inaccessiblemem: read
 def poll_interval(loop: For, trip_count: int | None) -> int:
     """The number of iterations between two polls; 0 for a short loop, which does not poll."""
     cost = cost_of(loop.body) + 1
-    if (UNKNOWN if trip_count is None else trip_count) * cost < LONG:
+    if (UNKNOWN_TRIP_COUNT if trip_count is None else trip_count) * cost < LONG:
         return 0
     most = max(int(EACH // cost), 1)
     return -(-most // STRIP) * STRIP if most > STRIP else most

@@ -38,12 +38,8 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
     tiles = replace(
         loop, index=tile.index, start=integer(0), stop=integer(count), body=tuple(body))
     first_left = integer(loop.start.value + count * lanes)  # type: ignore[union-attr]
-    left, = copied((replace(loop, start=first_left),), {})  # with names of its own
-    return [with_origin(x, loop) for x in ([tiles, left] if rest else [tiles])]
-
-
-def _is_in_order(loop: For) -> bool:
-    return gathers(loop)[0] <= len(groups_in(loop))
+    left = copied((replace(loop, start=first_left),), {})  # with names of its own
+    return [with_origin(x, loop) for x in (tiles, *(left if rest else ()))]
 
 
 def stores_apart(loop: For) -> bool:
@@ -99,7 +95,7 @@ class _Tile:
         runs = [each for each in walk(inner) if isinstance(each, For) and not any(
             isinstance(x, For) for x in each.body)]
         return body if all(map(stores_apart, runs)) and all(
-            each in inner or _is_in_order(each) for each in runs) else None
+            each in inner or gathers(each)[0] <= len(groups_in(each)) for each in runs) else None
 
     def parts(self, body: Iterable[Statement]) -> Iterator[Part]:
         """Loops, and what stands between them."""
@@ -144,7 +140,9 @@ class _Tile:
 
     def over_lanes(self, run: list[Statement]) -> For:
         """A run of straight code as a loop over the lanes."""
-        lane, body, names = self.begun()
+        lane, b = Scalar("", INT64), Arithmetic()
+        names: dict[Any, Any] = {self.loop.index: b.add(self.first_row(b), lane)}
+        body = b.scopes[0].statements
 
         def named(x: Any) -> Any:
             return self.number(x, run, lane, body, names)
@@ -171,20 +169,12 @@ class _Tile:
                     body.append(substituted(each, names))
             if new in self.shared and isinstance(new, Scalar) and not self.is_index(new):
                 body.append(Store(self.place_of(new), (lane,), new))
-        return self.ended(lane, body, "reduce" if reduces else "parallel")
-
-    def begun(self) -> tuple[Scalar, list[Statement], dict[Any, Any]]:
-        """A lane, and the statements that compute the index of its row, with its name."""
-        lane, b = Scalar("", INT64), Arithmetic()
-        row = b.add(self.first_row(b), lane)
-        return lane, list(b.scopes[0].statements), {self.loop.index: row}
+        return For(lane, integer(0), integer(self.lanes), tuple(body), "",
+                   "reduce" if reduces else "parallel")
 
     def first_row(self, b: Arithmetic) -> Operand:
         """The index of the first row of the tile."""
         return b.add(b.mul(self.index, self.lanes), self.loop.start)
-
-    def ended(self, lane: Scalar, body: Iterable[Statement], vectorize: str) -> For:
-        return For(lane, integer(0), integer(self.lanes), tuple(body), "", vectorize)
 
     def number(self, x: Any, run: Any, lane: Scalar, body: list[Statement], names: dict[Any, Any]
                ) -> Any:

@@ -6,7 +6,7 @@ In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -358,11 +358,11 @@ class Lowering:
         """
         terms, stores = {}, []
         for task in tasks:
-            at = self.whole(index, task.shape)
+            at = self.b.whole(index, task.shape)
             with self._noting(task) if alone else nullcontext():
                 if task.reduces and task not in totals:
                     _, _, extents, term, _ = self.apply(task.eqn, at)
-                    terms[task] = term(*self.whole(index[task.rank:], extents))
+                    terms[task] = term(*self.b.whole(index[task.rank:], extents))
                     continue
                 results = self.evaluate(task.eqn, at, totals.get(task))
             for v, x in zip(task.outvars, results, strict=True):
@@ -373,11 +373,6 @@ class Lowering:
         for place, where, x in stores:
             place.store(where, x)
         return terms
-
-    def whole(self, loops: Iterable[Operand], shape: Sequence[int]) -> tuple[Operand, ...]:
-        """The index of an element from the indices of loops: axes of length one have no loop."""
-        indices = iter(loops)
-        return tuple(next(indices) if n != 1 else self.b.index(0) for n in shape)
 
     @contextmanager
     def _noting(self, task: Node) -> Iterator[None]:

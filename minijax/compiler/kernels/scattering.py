@@ -192,22 +192,23 @@ class _Updates:
         term: Callable = lambda i, window: values(self.index(self.update_at(i), window))
         partial: Callable = lambda i, window: b.load(partials, (i, *window))
         while stride < self.count:
-            next_stride = stride * SEGMENT_STEP
-            with self.each() as (i, window), b.when(
-                    b.or_(self.starts_segment(i), b.eq(b.rem(i, next_stride), 0))):
-                total = b.variable(term(i, window))
-                j = b.variable(b.mul(b.add(b.div(i, stride), 1), stride))
-
-                def in_segment(i: Any = i, j: Any = j, stop: int = next_stride) -> Any:
-                    return b.and_(b.ne(b.rem(b.read(j), stop), 0), self.same_target(i, b.read(j)))
-
-                def step(window: tuple = window, j: Any = j, total: Any = total,
-                         term: Callable = term, stride: int = stride) -> None:
-                    b.assign(total, op(b.read(total), term(b.read(j), window)))
-                    b.assign(j, b.add(b.read(j), stride))
-                b.while_loop(in_segment, step)
-                b.store(partials, (i, *window), b.read(total))
-            stride, term = next_stride, partial
+            self.reduce_runs(op, term, stride, partials)
+            stride, term = stride * SEGMENT_STEP, partial
         with (self.each() as (i, window), b.when(self.starts_segment(i)),
               self.at(self.update_at(i), window) as (target, _)):
             self.store(target, [partial(i, window)], join)
+
+    def reduce_runs(self, op: Callable, term: Callable, stride: int, partials: Any) -> None:
+        """Of the terms at every stride reduce runs into the first of each."""
+        b, stop = self.b, stride * SEGMENT_STEP
+        with self.each() as (i, window), b.when(
+                b.or_(self.starts_segment(i), b.eq(b.rem(i, stop), 0))):
+            total = b.variable(term(i, window))
+            j = b.variable(b.mul(b.add(b.div(i, stride), 1), stride))
+
+            def step() -> None:
+                b.assign(total, op(b.read(total), term(b.read(j), window)))
+                b.assign(j, b.add(b.read(j), stride))
+            b.while_loop(lambda: b.and_(b.ne(b.rem(b.read(j), stop), 0),
+                                        self.same_target(i, b.read(j))), step)
+            b.store(partials, (i, *window), b.read(total))
