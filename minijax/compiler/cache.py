@@ -13,7 +13,6 @@ import re
 import stat
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -35,6 +34,7 @@ from .tiers import QuickCode, is_short
 MAGIC = b"minijax kernel 7\n"  # counts the changes to how cpu.py compiles a text
 SYMBOLS = (llvm.SYMBOL,)
 EXTERNAL = r"@((?:blas|block|transpose|minijax)_\w+)"  # external symbols of a kernel
+_microkernels: dict[Any, Any] = {}  # by name and processor; kernels have their addresses
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
@@ -127,14 +127,11 @@ def addresses_of(externals: Collection[str]) -> dict[str, int]:
 
 def microkernel(name: str) -> int:
     """The address of a microkernel, which programs share."""
-    return _microkernel(name, cpu.host())[name]
-
-
-@cache
-def _microkernel(name: str, processor: cpu.Host) -> Any:
-    """The machine code of a microkernel for a processor; kernels have its address."""
-    text = llvm.microkernel_assembly(name)
-    return linked(lambda: text, (name,), {}, level=1)
+    key = name, cpu.host()
+    if key not in _microkernels:
+        text = llvm.microkernel_assembly(name)
+        _microkernels[key] = linked(lambda: text, (name,), {}, level=1)
+    return _microkernels[key][name]
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],
