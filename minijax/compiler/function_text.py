@@ -22,7 +22,6 @@ from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interleaving import groups_in
 from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interval
-from .lanes import lanes_of_sum, reductions
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, cached_on_node, integer)
@@ -30,7 +29,7 @@ from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .outlining import Outlined
 from .routines import ALONE, LENGTHS, is_library_call
 from .scalars import OPS, kind_of
-from .vectorization import Vectorized, lanes_in, may_repeat
+from .vectorization import Vectorized, lanes_in, lanes_of_sum, may_repeat, reductions
 from .vectors import Function, calls, function
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics

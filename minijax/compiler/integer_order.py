@@ -2,7 +2,7 @@
 
 A processor's maximum of floats neither keeps a nan nor tells the zeros apart, and what it takes to
 do so waits for the previous term; a maximum of integers is one short instruction.  Builds on
-lanes.py; llvm.py prints the result.  Chapter 26.
+vectorization.py; llvm.py prints the result.  Chapter 26.
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic
-from .lanes import assignments, lanes_of_sum, reductions
 from .loops import (Assign, Declare, For, Let, Read, Scalar, Statement, Variable, changed,
                     innermost_first, used, walk)
+from .vectorization import assignments, lanes_of_sum, reductions
 
 
 @innermost_first

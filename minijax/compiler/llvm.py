@@ -10,7 +10,6 @@ from dataclasses import replace
 from .arithmetic import Arithmetic
 from .delinearization import delinearize
 from .function_text import FunctionText, llvm_type
-from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
 from .integer_order import order_as_integers
 from .interrupts import SignalPolls, sites
@@ -21,7 +20,7 @@ from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, cac
                     transformed_once, walk)
 from .memory import WORD
 from .outer_loop_vectorization import put_rows_in_lanes
-from .outlining import Outlined, outlined_loops
+from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .routines import microkernel
 from .vector_text import VectorText
 from .vectors import Function, called_in, lanes_of

@@ -12,10 +12,9 @@ from typing import Any
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .index_set_splitting import specialized
-from .lanes import lanes_of_sum
 from .loops import Call, For, Statement, bodies, integer, used, walk, with_bodies
 from .scalar_replacement import replace_by_scalars
-from .vectorization import lanes_in
+from .vectorization import lanes_in, lanes_of_sum
 
 MAX_ITERATIONS = 15  # longer sums have their terms in lanes
 MAX_COPIED = 200  # statements of all copies

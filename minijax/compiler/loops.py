@@ -175,7 +175,7 @@ class For(Statement):
 
     vectorize: "parallel": iterations are independent of each other; "apart": they are, if each has
     its own copy of the temps that only this loop uses; "reduce": updates `v = v op x` of variables
-    declared outside may be done in any association, which lanes.py chooses; "running": the same,
+    declared outside may be done in any association, see `lanes_of_sum`; "running": the same,
     for a scan, where each iteration stores the variable; "chained": a long iteration does so with
     one variable, which is nowhere else, and does all that it can before; or, in one loop, with each
     integer of a buffer; "": nothing is known.

@@ -27,8 +27,7 @@ from .elementary import FORMULAS
 from .instructions import FLOAT16, rounded_to, widened
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
                     Let, Operand, Scalar, Statement, Variable, accessed, accesses, walk)
-from .function_splitting import MAX_FUNCTION, split_body
-from .outlining import Outlined, outlined_loops
+from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .scalars import FLOAT32, kind_of
 from .text import OPERATORS, KernelText, plain
 from .vectors import function, functions_in

@@ -15,14 +15,14 @@ from .cpu import vector_registers
 from .elementary import FORMULAS
 from .fusion import MIN_ROWS
 from .integer_order import order_as_integers
-from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loop_unrolling import copies
 from .loops import (Buffer, For, Let, Load, Statement,
                     Store, accesses, bodies, changed, private_temps, walk, with_bodies)
 from .row_tiles import in_tiles, stores_apart
 from .scalar_replacement import replace_by_scalars
 from .steps import Steps
-from .vectorization import is_straight, lanes_in, pays, shuffles
+from .vectorization import (ORDERLESS, is_straight, lanes_in, lanes_of_sum, pays, reductions,
+                            shuffles)
 
 FILLING = 12  # elements: longer rows fill vectors, and one extremum of them is found faster so
 MIN_CODE = 15  # statements: less is not worth the copies into tiles

@@ -1,8 +1,8 @@
-"""Outlining: loops become functions, for threads to share or as pieces of long kernels.
+"""Outlining: loops become functions, for threads to share or as pieces of long kernels, and so do
+parts of these, since LLVM's compile time is superlinear in the length of a function.
 
 Builds on loops.py; llvm.py prints them. Chapters 24 and 26. In XLA: the parallel task assignment of
-its CPU backend, and outlined computations.
-"""
+its CPU backend, outlined computations, and the limits of fusion."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 from . import host
-from .function_splitting import MAX_FUNCTION
 from .loops import (Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement,
                     Store, Variable, accesses, bodies, defined, private_temps, structure, used,
                     walk)
@@ -19,6 +18,9 @@ from .memory import overlap
 from .probe import cost_of
 from .routines import reads_and_writes
 
+# Statements of a function. Equal functions, as of the layers of a network, are compiled once, and a
+# call costs a nanosecond.
+MAX_FUNCTION = 200
 MIN_COST = 1 << 19     # simple operations: some 20 µs, twice the time of waking a thread
 BLOCK_COST = 1 << 17   # simple operations of a block: much longer than taking it
 MAX_BLOCKS = 64
@@ -159,3 +161,31 @@ class _Pieces:
         temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
         return (key, *((k, j) for k, x in enumerate(temps) for j in range(k)
                        if overlap(x, temps[j], self.offsets))), named
+
+
+# -- parts of the kernel ---------------------------------------------------------------------------
+
+
+def split_body(body: Sequence[Statement], longest: int) -> list[list[Statement]]:
+    """Split a body into parts of about `longest` statements, at points where no scalar or variable
+    is live.
+    """
+    walks = [[*walk((statement,))] for statement in body]
+    if sum(map(len, walks)) <= longest:
+        return [[*body]]
+    last: dict[Any, int] = {}
+    definitions = {defined(each) for statements in walks for each in statements}
+    for k, statements in enumerate(walks):
+        last |= {x: k for each in statements for x in used(each)
+                 if isinstance(x, Variable) or isinstance(x, Scalar) and x in definitions}
+    parts: list[list[Statement]] = [[]]
+    length = last_live = 0
+    for k, statements in enumerate(walks):
+        if length > longest and last_live < k:
+            parts.append([])
+            length = 0
+        length += len(statements)
+        last_live = max(last_live, *(last.get(x, 0) for each in statements
+                                     for x in (defined(each), *used(each))))
+        parts[-1].append(body[k])
+    return parts
