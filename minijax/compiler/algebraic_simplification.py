@@ -85,8 +85,7 @@ def _term(node: Any) -> Any:
 # The two sides of each law, by the outermost operation of the left one.
 laws: defaultdict[str, list[tuple[Any, Any]]] = defaultdict(list)
 for _line in filter(None, LAWS.splitlines()):
-    _left, _right = (
-        _term(ast.parse(side.strip(), mode="eval").body) for side in _line.split("="))
+    _left, _right = (_term(ast.parse(side.strip(), mode="eval").body) for side in _line.split("="))
     laws[_left[0]].append((_left, _right))
 
 
@@ -163,8 +162,7 @@ def multiply_by_reciprocals(jaxpr: Jaxpr) -> Jaxpr:
             (dividend, divisor), aval = eqn.invars, eqn.outvars[0].aval
             if aval.dtype in PRECISE and (divisor.aval.ndim or uses[divisor, aval.shape] == 1):
                 reciprocal = Var(divisor.aval)
-                eqns.append(eqn.replace(invars=(_number(1, aval), divisor),
-                                        outvars=(reciprocal,)))
+                eqns.append(eqn.replace(invars=(_number(1, aval), divisor), outvars=(reciprocal,)))
                 eqn = eqn.replace(primitive=mul_p, invars=(dividend, reciprocal))
         eqns.append(eqn)
     return jaxpr.replace(eqns=eqns)

@@ -21,7 +21,7 @@ from .builder import identity_element
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interleaving import groups_in
-from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interval
+from .interrupts import POLL_DECLARATION, Poll, Strip, poll_interval, spend, strips
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, cached_on_node, integer)
@@ -108,7 +108,8 @@ class FunctionText:
         self.lines: list[str] = []
         self.names: dict[Operand | Variable | Buffer, str] = {}
         self.numbers = count()
-        self.polls: SignalPolls | None = None  # the polls of long loops, if they poll
+        self.poll = ""  # the function by which long loops poll for signals, if they do
+        self.budget = Variable("budget", INT64)  # until the next poll of a while loop, once needed
         self.is_outlined = self.is_shared = self.returns_early = False
         self.memory = ""  # the private temps, freed at the end
         self.thread_limits = 0  # how often the library has been limited to one thread
@@ -307,9 +308,8 @@ class FunctionText:
     def polling_loop(self, loop: For, start: Operand, stop: Operand, trip_count: int | None
                      ) -> None:
         """A loop over a range; a long one polls for signals between strips."""
-        size = poll_interval(loop, trip_count) if self.polls else 0
-        if self.polls and size:
-            self.polls.strip_mine(loop, start, stop, size)
+        if size := poll_interval(loop, trip_count) if self.poll else 0:
+            self.loop(strips(loop, start, stop, size), start, stop, size)
         else:
             self.loop_over_range(loop, start, stop)
 
@@ -451,8 +451,8 @@ class FunctionText:
 
     def outline(self, loop: For, outlined: Outlined) -> None:
         """Call an outlined loop with a frame of its arguments, and a block number."""
-        poll = "minijax_poll_shared" if outlined.blocks or not self.polls else self.polls.name
-        name = self.module.function(loop, poll)
+        poll = "" if outlined.blocks else self.poll
+        name = self.module.function(loop, poll or "minijax_poll_shared")
         interruptible = name in self.module.interruptible
         frame = self.frame(list(map(self.typed, outlined.captures)))[0]
         if outlined.blocks:
@@ -480,7 +480,7 @@ class FunctionText:
         return f"call {result} @{name}({', '.join(operands)})"
 
     def print_while(self, loop: While) -> None:
-        if not self.polls:
+        if not self.poll:
             return self.while_loop(loop)
         counter = Variable("", INT64)
         self.print_declare(Declare(counter, integer(0)))
@@ -497,8 +497,8 @@ class FunctionText:
         self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
         self.start_block(f"{label}.body")
         self.body(loop.body)
-        if self.polls and counter:
-            self.polls.spend(loop, counter)
+        if self.poll and counter:
+            spend(self, loop, counter)
         self.emit(f"br label %{label}")
         self.start_block(f"{label}.end")
 
@@ -506,11 +506,9 @@ class FunctionText:
         self.loop_over_range(strip.loop, strip.first, strip.stop)
 
     def print_poll(self, poll: Poll) -> None:
-        assert self.polls
-        name = self.polls.name
-        self.module.functions.setdefault(name, POLL_DECLARATION.format(name))
-        self.return_if_interrupted(self.computed("%status", f"call i32 @{name}()"), poll.loop,
-                                   self.value(poll.iterations))
+        self.module.functions.setdefault(self.poll, POLL_DECLARATION.format(self.poll))
+        status = self.computed("%status", f"call i32 @{self.poll}()")
+        self.return_if_interrupted(status, poll.loop, self.value(poll.iterations))
 
     def print_if(self, branch: If) -> None:
         label = self.fresh("if")

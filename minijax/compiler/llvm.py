@@ -12,7 +12,7 @@ from .delinearization import delinearize
 from .function_text import FunctionText, llvm_type
 from .index_set_splitting import split_loops
 from .integer_order import order_as_integers
-from .interrupts import SignalPolls, sites
+from .interrupts import sites
 from .loop_coalescing import coalesce_loops
 from .loop_unrolling import unroll_loops
 from .loop_unswitching import unswitch_loops
@@ -107,7 +107,7 @@ class ModuleText:
         buffers = dict.fromkeys(accesses(walk(body)))
         inner = self.printer()
         inner.load_buffer_addresses(self.kernel, buffers)
-        inner.polls = SignalPolls(inner, POLL)
+        inner.poll = POLL
         inner.body(body)
         if following:
             inner.emit(f"%status = tail call {following}(ptr %list)")
@@ -125,8 +125,7 @@ class ModuleText:
     def print_function(self, loop: For, outlined: Outlined, poll: str) -> str:
         """The name of an outlined function; equal texts share one."""
         inner = self.printer()
-        inner.polls = SignalPolls(inner, poll)
-        inner.is_outlined, inner.is_shared = True, bool(outlined.blocks)
+        inner.poll, inner.is_outlined, inner.is_shared = poll, True, bool(outlined.blocks)
         for position, operand in enumerate(outlined.captures):
             slot = inner.at_entry(f"getelementptr inbounds i8, ptr %frame, i64 {WORD * position}")
             t = llvm_type(operand.dtype) if isinstance(operand, Scalar) else "ptr"

@@ -5,7 +5,7 @@ Builds on loops.py; llvm.py prints them. Chapters 24 and 26. In XLA: the paralle
 its CPU backend, outlined computations, and the limits of fusion."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -46,8 +46,7 @@ class Outlined:
 def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
     """The outlined loops of a kernel; a piece may be inside of a parallel loop."""
     shared = shared_loops(kernel)
-    pieces = _Pieces(shared, kernel.offsets).inside(kernel)  # type: ignore[arg-type]
-    return shared | dict(pieces)
+    return shared | dict(_pieces(kernel, shared))
 
 
 class _FreeNames:
@@ -110,57 +109,45 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _contains_any(every: Iterable[Statement], shared: Collection[For]) -> bool:
-    return bool(shared) and any(each in shared for each in every)
-
-
-class _Pieces:
+def _pieces(kernel: Kernel, shared: Collection[For]) -> Iterator[tuple[For, Outlined]]:
     """The outlined loops of a long kernel, nested where they are long themselves."""
+    # The key of equal loops → the first of them, and the positions of its captures.
+    functions: dict[Hashable, tuple[For, list[int]] | None] = {}
 
-    def __init__(self, shared: Collection[For], offsets: Mapping[Buffer, int]) -> None:
-        self.shared, self.offsets = shared, offsets
-        # The key of equal loops → the first of them, and the positions of its captures.
-        self.functions: dict[Hashable, tuple[For, list[int]] | None] = {}
+    def has_parallel_loop(every: Iterable[Statement]) -> bool:
+        return bool(shared) and any(each in shared for each in every)
 
-    def of(self, body: Sequence[Statement]) -> Iterator[tuple[For, Outlined]]:
-        """The pieces of a long body."""
-        for statement in body:
-            if isinstance(statement, For) and not _contains_any(walk((statement,)), self.shared):
-                yield from self.piece(statement)
-            else:
-                yield from self.inside(statement)
-
-    def inside(self, statement: Statement) -> Iterator[tuple[For, Outlined]]:
+    def inside(statement: Any) -> Iterator[tuple[For, Outlined]]:
         """The pieces of the long bodies of a statement: with many statements, at any depth, or with
         a parallel loop.
         """
         for part in bodies(statement):
             every = list(walk(part))
-            if len(every) > MAX_FUNCTION or _contains_any(every, self.shared):
-                yield from self.of(part)
+            if len(every) > MAX_FUNCTION or has_parallel_loop(every):
+                for each in part:
+                    is_whole = isinstance(each, For) and not has_parallel_loop(walk((each,)))
+                    yield from (piece if is_whole else inside)(each)
 
-    def piece(self, loop: For) -> Iterator[tuple[For, Outlined]]:
+    def piece(loop: For) -> Iterator[tuple[For, Outlined]]:
         """A loop, if it can be a function, with the pieces of the first loop equal to it."""
-        key, named = self.structural_key(loop)
-        if is_new := key not in self.functions:
+        words, named = structure(loop)
+        temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
+        key = (words, *((k, j) for k, x in enumerate(temps) for j in range(k)
+                        if overlap(x, temps[j], kernel.offsets)))
+        if is_new := key not in functions:
             names = _FreeNames((loop,))
-            positions = {x: k for k, x in enumerate(named)}
+            positions: dict[Any, int] = {x: k for k, x in enumerate(named)}
             inline = names.returns_early or any(isinstance(x, Variable) for x in names.outside)
-            self.functions[key] = None if inline else (
+            functions[key] = None if inline else (
                 loop, [positions[x] for x in (*names.buffers, *names.outside)])
-        function = self.functions[key]
+        function = functions[key]
         if is_new or function is None:
-            yield from self.inside(loop)
+            yield from inside(loop)
         if function is not None:
             first, captures = function
-            yield loop, Outlined(tuple(named[k] for k in captures), first=first)
-
-    def structural_key(self, loop: For) -> tuple[Hashable, list[Any]]:
-        """A key that equal loops share, and the named nodes of the loop."""
-        key, named = structure(loop)
-        temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
-        return (key, *((k, j) for k, x in enumerate(temps) for j in range(k)
-                       if overlap(x, temps[j], self.offsets))), named
+            own: Any = tuple(named[k] for k in captures)
+            yield loop, Outlined(own, first=first)
+    return inside(kernel)
 
 
 # -- parts of the kernel ---------------------------------------------------------------------------

@@ -35,8 +35,7 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
     if body is None:
         return None
     count, rest = divmod(loop.trip_count or 0, lanes)
-    tiles = replace(
-        loop, index=tile.index, start=integer(0), stop=integer(count), body=tuple(body))
+    tiles = replace(loop, index=tile.index, start=integer(0), stop=integer(count), body=tuple(body))
     first_left = integer(loop.start.value + count * lanes)  # type: ignore[union-attr]
     left = copied((replace(loop, start=first_left),), {})  # with names of its own
     return [with_origin(x, loop) for x in (tiles, *(left if rest else ()))]

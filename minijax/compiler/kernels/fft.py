@@ -190,8 +190,7 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
     for k, r in enumerate(steps):
         left //= r
         # Transforms are contiguous after a step if they fill a vector, or are easily shuffled.
-        contiguous_after = contiguous or width == 1 and (
-            stride * r >= 8 or stride * r in (2, 4))
+        contiguous_after = contiguous or width == 1 and (stride * r >= 8 or stride * r in (2, 4))
         with contextlib.ExitStack() as loops:
             if k == 0 or left == 1:
                 i = loops.enter_context(b.loop(n // r, vectorize="parallel" * (width == 1)))
