@@ -128,7 +128,7 @@ def _pieces(kernel: Kernel, shared: Collection[For]) -> Iterator[tuple[For, Outl
                     is_whole = isinstance(each, For) and not has_parallel_loop(walk((each,)))
                     yield from (piece if is_whole else inside)(each)
 
-    def piece(loop: For) -> Iterator[tuple[For, Outlined]]:
+    def piece(loop: Any) -> Iterator[tuple[For, Outlined]]:
         """A loop, if it can be a function, with the pieces of the first loop equal to it."""
         words, named = structure(loop)
         temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
