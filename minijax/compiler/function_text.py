@@ -27,7 +27,7 @@ from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant,
                     While, cached_on_node, integer)
 from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .outlining import Outlined
-from .routines import ALONE, LENGTHS, is_library_call
+from .routines import ALONE, LENGTHS, LIBRARY
 from .scalars import OPS, kind_of
 from .vectorization import Vectorized, lanes_in, lanes_of_sum, may_repeat, reductions
 from .vectors import Function, calls, function
@@ -559,7 +559,7 @@ class FunctionText:
             return self.emit(self.call("void", "minijax_host", f"ptr {function}", frame))
         if call.external == ALONE:
             self.thread_limits += int(call.args[0].value)  # type: ignore[union-attr, arg-type]
-        if is_library_call(call.external):
+        if call.external.startswith(LIBRARY):
             slots = zip(operands, self.frame(operands), strict=True)
             operands = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]
         return self.emit(self.call("void", call.external, *operands))

@@ -36,10 +36,6 @@ ALONE = "minijax_blas"  # of pool.py: from 1 to -1 the library uses one thread
 Microkernel: TypeAlias = tuple[list, list[Buffer], int, list[Statement]]
 
 
-def is_library_call(external: str) -> bool:
-    return external.startswith(LIBRARY)
-
-
 def product_of(x: np.dtype, y: np.dtype, z: np.dtype, precision: Any = None,
                name: str = "product") -> str:
     """The routine of a product, or a convolution, with result z; its name ends in `_tf32` where

@@ -75,12 +75,13 @@ class _Tile:
         if not all(isinstance(each, For | STRAIGHT) for each in walk(self.loop.body)):
             return None
         self.find_shared(parts)
-        if any(isinstance(each, Load | Store) and each.buffer in self.private
-               and len(each.index) < len(each.buffer.shape) for each in walk(self.loop.body)):
-            return None
-        if any(isinstance(each, Read) and each.variable not in self.variables
-               and each.target in self.shared for each in walk(self.loop.body)):
-            return None  # a total of all rows, which is read long before it is assigned
+        for each in walk(self.loop.body):
+            if (isinstance(each, Load | Store) and each.buffer in self.private
+                    and len(each.index) < len(each.buffer.shape)
+                    # A total of all rows would be read long before it is assigned.
+                    or isinstance(each, Read) and each.variable not in self.variables
+                    and each.target in self.shared):
+                return None
         inner = list(self.printed(parts))
         rows = [x for x in self.places if isinstance(x, tuple)]
         stores = [each for each in walk(self.loop.body) if isinstance(each, Store)
@@ -142,10 +143,7 @@ class _Tile:
         lane, b = Scalar("", INT64), Arithmetic()
         names: dict[Any, Any] = {self.loop.index: b.add(self.first_row(b), lane)}
         body = b.scopes[0].statements
-
-        def named(x: Any) -> Any:
-            return self.number(x, run, lane, body, names)
-
+        named = lambda x: self.number(x, run, lane, body, names)
         reduces = False
         for each in run:
             for x in used(each):

@@ -119,11 +119,9 @@ def have_own_elements(loop: For) -> bool:
     """Whether the iterations of a loop may run statement by statement: what one stores, no other
     one accesses.
     """
-    (_, steps), stored = gathers(loop), {}
+    _, steps = gathers(loop)
     accesses = [each for each in walk(loop.body) if isinstance(each, Load | Store)]
-    for each in accesses:
-        if isinstance(each, Store):
-            stored[each.buffer] = each.index
+    stored = {each.buffer: each.index for each in accesses if isinstance(each, Store)}
     return all(each.index == stored.get(each.buffer, each.index)
                and (isinstance(each, Load) or steps.at(each.buffer, each.index))
                for each in accesses)
