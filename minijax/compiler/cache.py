@@ -89,12 +89,8 @@ def loaded(key: str, externals: Collection[str], text: Callable[[], str],
     """The function of a kernel: from memory, else linked. Equal kernels share one. If it is not on
     disk, it may come in its first tier.
     """
-    def work() -> Any:
-        run = _loaded.get(key)
-        if run is None:
-            run = _loaded[key] = _in_tiers(key, externals, text, folder, is_quick)
-        return run
-    return _loaded.get(key) or cpu.undisturbed(work)
+    return _loaded.get(key) or cpu.undisturbed(lambda: _loaded.get(key) or _loaded.setdefault(
+        key, _in_tiers(key, externals, text, folder, is_quick)))
 
 
 def _in_tiers(key: str, externals: Collection[str], text: Callable[[], str], folder: Path | None,

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from .arithmetic import Arithmetic
+from .cpu import vector_registers
 from .function_text import FunctionText, llvm_type
 from .index_set_splitting import split_loops, unswitch_loops
 from .integer_order import order_as_integers
@@ -21,7 +22,7 @@ from .outer_loop_vectorization import put_rows_in_lanes
 from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .routines import microkernel
 from .vector_text import VectorText
-from .vectors import Function, called_in, lanes_of
+from .vectors import Function, called_in
 
 SYMBOL = "kernel"
 POLL = "minijax_poll"  # polls for signals outside of parallel loops
@@ -78,7 +79,9 @@ class ModuleText:
         self.interruptible: set[str] = set()  # functions that return whether they were interrupted
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
-        self.lanes = lanes_of(self.called)
+        # The vector length of these functions: a register full of the widest dtype.
+        self.lanes = vector_registers()[1] // max(
+            (f.dtype.itemsize for f in self.called), default=1)
         self.sites = sites(kernel)
 
     def printer(self, lanes: int = 0) -> FunctionText:
