@@ -324,7 +324,8 @@ class Builder(Arithmetic):
             if not partials:  # now the dtypes are known
                 partials.extend(self.temp(shape, x.dtype, "partial") for x in totals)
             with self.loop(width, vectorize="parallel") as j:
-                self.store_all(partials, (i, j)[:len(shape)], [self.at(x, j) for x in totals])
+                for partial, x in zip(partials, totals, strict=True):
+                    self.store(partial, (i, j)[:len(shape)], self.at(x, j))
 
         self.in_blocks(n, size, reduce_block)
         for partial in partials:
