@@ -76,7 +76,12 @@ class Computed(Value):
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = self.b.within(index, self.shape)
-        return self.b.available(("value", self, at), lambda: self.f(at))
+        key = ("value", self, at)
+        value = self.b.lookup(key)
+        if value is None:
+            value = self.f(at)
+            self.b.remember(key, value)
+        return value
 
 
 class ProgramBuilder(Builder):
@@ -195,14 +200,10 @@ class ProgramBuilder(Builder):
 
     def before_loops(self, buffer: Buffer, what: Any, make: Callable[[], Any]) -> Any:
         """The result of `make`, hoisted out of all enclosing loops that do not change a buffer."""
-        key = ("before loops", buffer, what)
-        result = self.lookup(key)
-        if result is None:
-            depth = self._buffer_depth(buffer) + 1
-            inner, self.scopes[depth:] = self.scopes[depth:], []
-            result = make()
-            self.remember(key, result)
-            self.scopes.extend(inner)
+        depth = self._buffer_depth(buffer) + 1
+        inner, self.scopes[depth:] = self.scopes[depth:], []
+        result = self.available(("before loops", buffer, what), make)
+        self.scopes.extend(inner)
         return result
 
     def address(self, x: Value) -> Any:
