@@ -157,7 +157,7 @@ def marking_a_leaf(honest: Any) -> Any:
              ) -> Any:
         terms = honest(self, tasks, index, *args, **kwargs)
         for task in (task for task in tasks if task not in terms):
-            element = self.whole(index, task.shape)
+            element = self.b.whole(index, task.shape)
             inside = self.b.within(element, task.shape)
             for v in task.outvars:
                 for place in self.storage.get(v, []):

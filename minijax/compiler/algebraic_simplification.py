@@ -85,16 +85,11 @@ def _term(node: Any) -> Any:
             return node.func.id, *map(_term, node.args)  # type: ignore[attr-defined]
 
 
-def _by_operation(laws: str) -> dict[str, list[tuple[Any, Any]]]:
-    """The two sides of each law, by the outermost operation of the left one."""
-    sides = defaultdict(list)
-    for line in filter(None, laws.splitlines()):
-        left, right = (_term(ast.parse(side.strip(), mode="eval").body) for side in line.split("="))
-        sides[left[0]].append((left, right))
-    return sides
-
-
-laws = _by_operation(LAWS)
+# The two sides of each law, by the outermost operation of the left one.
+laws: defaultdict[str, list[tuple[Any, Any]]] = defaultdict(list)
+for _line in filter(None, LAWS.splitlines()):
+    _left, _right = (_term(ast.parse(side.strip(), mode="eval").body) for side in _line.split("="))
+    laws[_left[0]].append((_left, _right))
 
 
 def by_law(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
@@ -107,12 +102,33 @@ def by_law(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
       emit: adds an equation of the right side, and returns its result.
       is_constant: whether the program holds the array of an atom.
     """
+    def matches(term: Any, x: Any) -> bool:
+        """Whether an atom is of a form; binds the form's variables to atoms."""
+        if isinstance(term, float):
+            return term == (x.val if isinstance(x, Literal) else x)
+        if isinstance(term, str):
+            is_fit = (isinstance(x, Literal) if term in CONSTANTS else
+                      term not in BOOLS or x.aval.dtype == bool and not is_constant(x))
+            return is_fit and bindings.setdefault(term, x) is x
+        return x in producers and x.aval.shape == aval.shape and is_of_form(term, producers[x])
+
+    def is_of_form(term: Any, eqn: JaxprEqn) -> bool:
+        (name, *terms), (operation, *operands) = term, _operation(eqn)
+        is_other = name != operation or name == "div" and _is_broadcast(operands[1], eqn)
+        return not is_other and all(map(matches, terms, operands))
+
+    def built(term: Any) -> Atom:
+        if isinstance(term, str):
+            return bindings[term]
+        if isinstance(term, float):
+            return _number(term, aval)
+        name, *operands = term
+        return emit(PRIMITIVES[name], [*map(built, operands)])
+
     for left, right in laws.get(_operation(eqn)[0], ()):
         aval, bindings = eqn.outvars[0].aval, dict[str, Atom]()
-        if aval.dtype in PRECISE and _matches_operation(
-                left, eqn, bindings, producers, aval.shape) and not any(
-                x in bindings and is_constant(bindings[x]) for x in BOOLS):
-            return _built(right, bindings, emit, aval)
+        if aval.dtype in PRECISE and is_of_form(left, eqn):
+            return built(right)
     return None
 
 
@@ -126,38 +142,8 @@ def _operation(eqn: JaxprEqn) -> tuple[Any, ...]:
     return name, *operands
 
 
-def _matches_operation(term: Any, eqn: JaxprEqn, bindings: dict[str, Atom],
-                       producers: Mapping[Atom, JaxprEqn], shape: tuple[int, ...]) -> bool:
-    """Whether an equation is of a form; binds the form's variables to its operands."""
-    (name, *terms), (operation, *operands) = term, _operation(eqn)
-    return name == operation and not (name == "div" and _is_broadcast(operands[1], eqn)) and all(
-        _matches(each, x, bindings, producers, shape)
-        for each, x in zip(terms, operands, strict=True))
-
-
-def _matches(term: Any, x: Any, bindings: dict[str, Atom], producers: Mapping[Atom, JaxprEqn],
-             shape: tuple[int, ...]) -> bool:
-    if isinstance(term, float):
-        return term == (x.val if isinstance(x, Literal) else x)
-    if isinstance(term, str):
-        is_fit = (isinstance(x, Literal) or term not in CONSTANTS) and (
-            x.aval.dtype == bool or term not in BOOLS)
-        return is_fit and bindings.setdefault(term, x) is x
-    return x in producers and x.aval.shape == shape and _matches_operation(
-        term, producers[x], bindings, producers, shape)
-
-
 def _is_broadcast(x: Atom, eqn: JaxprEqn) -> bool:
     return isinstance(x, Var) and x.aval.size < eqn.outvars[0].aval.size
-
-
-def _built(term: Any, bindings: Mapping[str, Atom], emit: Callable[..., Atom], aval: Any) -> Atom:
-    if isinstance(term, str):
-        return bindings[term]
-    if isinstance(term, float):
-        return _number(term, aval)
-    name, *operands = term
-    return emit(PRIMITIVES[name], [_built(x, bindings, emit, aval) for x in operands])
 
 
 def _number(x: float, aval: ShapedArray) -> Literal:
@@ -182,8 +168,7 @@ def multiply_by_reciprocals(jaxpr: Jaxpr) -> Jaxpr:
             (dividend, divisor), aval = eqn.invars, eqn.outvars[0].aval
             if aval.dtype in PRECISE and (divisor.aval.ndim or uses[divisor, aval.shape] == 1):
                 reciprocal = Var(divisor.aval)
-                eqns.append(eqn.replace(invars=(_number(1, aval), divisor),
-                                        outvars=(reciprocal,)))
+                eqns.append(eqn.replace(invars=(_number(1, aval), divisor), outvars=(reciprocal,)))
                 eqn = eqn.replace(primitive=mul_p, invars=(dividend, reciprocal))
         eqns.append(eqn)
     return jaxpr.replace(eqns=eqns)

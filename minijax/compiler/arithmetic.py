@@ -7,7 +7,7 @@ this role is played by MLIR builders and XLA's elemental IR emitter.
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -199,6 +199,14 @@ class Arithmetic(Scalars):
         """Make a value available under a key until the current scope closes."""
         self.scopes[-1].table[key] = value
 
+    def available(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The value under a key: made now, unless it is available until the scope closes."""
+        value = self.lookup(key)
+        if value is None:
+            value = make()
+            self.remember(key, value)
+        return value
+
     def convert(self, x: Operand, dtype: Any) -> Operand:
         """x in another dtype; narrow numbers go through the wide ones, floats are rounded once."""
         dtype = np.dtype(dtype)
@@ -270,8 +278,12 @@ class Arithmetic(Scalars):
         terms = self._raveled.get(position, [])
         if math.prod(n for _, n in terms) != math.prod(dims):
             terms = [(position, math.prod(dims))]
-        components = iter(self._regroup(terms, dims))
-        return tuple(next(components) if n != 1 else self.const(0, INT64) for n in shape)
+        return self.whole(self._regroup(terms, dims), shape)
+
+    def whole(self, loops: Iterable[Operand], shape: Sequence[int]) -> tuple[Operand, ...]:
+        """The index of an element from the indices of loops: axes of length one have no loop."""
+        indices = iter(loops)
+        return tuple(next(indices) if n != 1 else self.const(0, INT64) for n in shape)
 
     def divided(self, position: Operand, shape: Sequence[int]) -> list[Operand]:
         """The same with all its components emitted, for use in several bodies."""

@@ -142,6 +142,11 @@ class Builder(Arithmetic):
         self.emit(Atomic(Scalar("old", buffer.dtype), op, buffer, self.place(buffer, index), x))
         self.invalidate(buffer)
 
+    def store_all(self, buffers: Sequence[Buffer], index: Any, values: Sequence[Any]) -> None:
+        """Store a value at the same index of each buffer."""
+        for buffer, value in zip(buffers, values, strict=True):
+            self.store(buffer, index, value)
+
     def invalidate(self, buffer: Buffer | Variable) -> None:
         """Invalidate what was loaded from a buffer or read from a variable that has changed."""
         self._version[buffer] = self._version.get(buffer, 0) + 1
@@ -181,14 +186,12 @@ class Builder(Arithmetic):
 
     def read(self, variable: Variable) -> Scalar:
         """The variable's value now."""
-        key = ("read", variable, self._version.get(variable, 0),
-               self.scopes[self.scopes[-1].loop_depth])
-        value = self.lookup(key)
-        if value is None:
+        def emitted() -> Scalar:
             value = self._define(variable.dtype, len(self.scopes) - 1)
             self.emit(Read(value, variable))
-            self.remember(key, value)
-        return value
+            return value
+        return self.available(("read", variable, self._version.get(variable, 0),
+                               self.scopes[self.scopes[-1].loop_depth]), emitted)
 
     def assign(self, variable: Variable, value: Any) -> None:
         """variable = value."""
@@ -244,8 +247,11 @@ class Builder(Arithmetic):
             self.scopes[self.scopes[-1].loop_depth].notes.append(line)
 
     @contextmanager
-    def when(self, condition: Operand) -> Iterator[None]:
-        """Run the body only where the condition holds."""
+    def when(self, condition: Any) -> Iterator[None]:
+        """Run the body only where the condition holds; for True as it is."""
+        if condition is True:
+            yield
+            return
         with self._scope() as scope:
             yield
         self.emit(If(condition, tuple(scope.statements)))
@@ -348,8 +354,7 @@ class Builder(Arithmetic):
                 totals = self._reduce_serially(ops, first, count, lambda k, _: terms_at(k, j), 1)
                 if not partials:  # now the dtypes are known
                     partials.extend(self.temp((parts, width), x.dtype, "partial") for x in totals)
-                for partial, x in zip(partials, totals, strict=True):
-                    self.store(partial, (i, j), x)
+                self.store_all(partials, (i, j), totals)
 
         self.in_blocks(n, size, reduce_block)
         for partial in partials:
@@ -358,6 +363,11 @@ class Builder(Arithmetic):
             return self._reduce_on_gpu(
                 ops, parts, lambda *at: [self.load(x, at) for x in partials], 1, width)
         return partials
+
+    def strip(self, k: Any, n: int, size: int) -> tuple[Operand, Operand]:
+        """The start and the length of the k-th strip of n indices; the last may be shorter."""
+        first = self.mul(k, size)
+        return first, self.min(self.sub(n, first), size) if n % size else self.index(size)
 
     def in_blocks(self, n: int, size: int, emit: Callable[[Operand, Operand, int], None]) -> None:
         """Call `emit(i, first, count)` for each block of n iterations; the last may be shorter."""

@@ -78,15 +78,10 @@ def compile_or_load(kernel: Kernel, folder: Path | None = None) -> Code:
     is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
     is_quick = cpu.effort() > 0 and not is_wide and is_short(llvm.transformed(kernel))
     text = llvm.assembly(kernel)
-    key, externals = cache_key(text), externals_of(text)
+    key, externals = cache_key(text), frozenset(re.findall(EXTERNAL, text))
     return Code(loaded(key, externals, lambda: text, folder, is_quick), key, externals,
                 [np.asarray(buffer.value) for buffer in kernel.constants],
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
-
-
-def externals_of(text: str) -> frozenset[str]:
-    """The external symbols of a text."""
-    return frozenset(re.findall(EXTERNAL, text))
 
 
 def loaded(key: str, externals: Collection[str], text: Callable[[], str],
@@ -94,12 +89,8 @@ def loaded(key: str, externals: Collection[str], text: Callable[[], str],
     """The function of a kernel: from memory, else linked. Equal kernels share one. If it is not on
     disk, it may come in its first tier.
     """
-    def work() -> Any:
-        run = _loaded.get(key)
-        if run is None:
-            run = _loaded[key] = _in_tiers(key, externals, text, folder, is_quick)
-        return run
-    return _loaded.get(key) or cpu.undisturbed(work)
+    return _loaded.get(key) or cpu.undisturbed(lambda: _loaded.get(key) or _loaded.setdefault(
+        key, _in_tiers(key, externals, text, folder, is_quick)))
 
 
 def _in_tiers(key: str, externals: Collection[str], text: Callable[[], str], folder: Path | None,

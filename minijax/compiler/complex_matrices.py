@@ -20,15 +20,10 @@ def load(b: Any, x: Matrix, at: Sequence[Any]) -> Parts:
     return [b.load(part, at) for part in x]
 
 
-def store(b: Any, x: Matrix, at: Sequence[Any], z: Parts) -> None:
-    for buffer, part in zip(x, z, strict=True):
-        b.store(buffer, at, part)
-
-
 def subtract(b: Any, x: Matrix, at: Sequence[Any], z: Parts, w: Parts) -> None:
     """Subtract the product of two numbers from an element."""
     re, *im = (b.fma(b.neg(z[0]), part, y) for part, y in zip(w, load(b, x, at), strict=True))
-    store(b, x, at, [b.fma(z[1], w[1], re), b.fma(b.neg(z[1]), w[0], *im)] if im else [re])
+    b.store_all(x, at, [b.fma(z[1], w[1], re), b.fma(b.neg(z[1]), w[0], *im)] if im else [re])
 
 
 def quotient(b: Any, z: Parts, w: Parts) -> Parts:
@@ -69,7 +64,7 @@ def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side
             k = row(previous)
             subtract(b, x, at(i, j), factor(k), load(b, x, at(k, j)))
         with b.loop(0 if unit_diagonal else columns, vectorize="parallel") as j:
-            store(b, x, at(i, j), quotient(b, load(b, x, at(i, j)), factor(i)))
+            b.store_all(x, at(i, j), quotient(b, load(b, x, at(i, j)), factor(i)))
 
 
 def lu(b: Any, outputs: Sequence, operands: Sequence) -> None:
@@ -94,13 +89,13 @@ def lu(b: Any, outputs: Sequence, operands: Sequence) -> None:
         b.store(pivots, (*place, k), b.convert(other, pivots.dtype))
         with b.loop(n, vectorize="parallel") as j:
             here, there = (load(b, factors, (*place, i, j)) for i in (k, other))
-            store(b, factors, (*place, k, j), there)
-            store(b, factors, (*place, other, j), here)
+            b.store_all(factors, (*place, k, j), there)
+            b.store_all(factors, (*place, other, j), here)
         pivot = load(b, factors, (*place, k, k))
         with b.loop(m, b.add(k, 1)) as i:
             with b.when(b.or_(*(b.ne(part, 0) for part in pivot))):
                 at = (*place, i, k)
-                store(b, factors, at, quotient(b, load(b, factors, at), pivot))
+                b.store_all(factors, at, quotient(b, load(b, factors, at), pivot))
             factor = load(b, factors, (*place, i, k))
             with b.loop(n, b.add(k, 1), vectorize="parallel") as j:
                 subtract(b, factors, (*place, i, j), factor, load(b, factors, (*place, k, j)))

@@ -21,16 +21,15 @@ from .builder import identity_element
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interleaving import groups_in
-from .interrupts import POLL_DECLARATION, Poll, SignalPolls, Strip, poll_interval
-from .lanes import lanes_of_sum, reductions
+from .interrupts import POLL_DECLARATION, Poll, Strip, poll_interval, spend, strips
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
-                    While, cached_on_node)
+                    While, cached_on_node, integer)
 from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .outlining import Outlined
-from .routines import ALONE, LENGTHS, is_library_call
+from .routines import ALONE, LENGTHS, LIBRARY
 from .scalars import OPS, kind_of
-from .vectorization import Vectorized, lanes_in, may_repeat
+from .vectorization import Vectorized, lanes_in, lanes_of_sum, may_repeat, reductions
 from .vectors import Function, calls, function
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
@@ -109,7 +108,8 @@ class FunctionText:
         self.lines: list[str] = []
         self.names: dict[Operand | Variable | Buffer, str] = {}
         self.numbers = count()
-        self.polls: SignalPolls | None = None  # the polls of long loops, if they poll
+        self.poll = ""  # the function by which long loops poll for signals, if they do
+        self.budget = Variable("budget", INT64)  # until the next poll of a while loop, once needed
         self.is_outlined = self.is_shared = self.returns_early = False
         self.memory = ""  # the private temps, freed at the end
         self.thread_limits = 0  # how often the library has been limited to one thread
@@ -236,16 +236,14 @@ class FunctionText:
     def elementary(self, let: Let, f: Function) -> None:
         """Inline an elementary function, or call it."""
         if f in self.module.called:
-            return self.call_function(let, self.module.elementary_function(f)[bool(self.width)])
+            name = self.module.elementary_function(f)[bool(self.width)]  # of scalars or of vectors
+            arguments = ", ".join(map(self.typed, let.args))
+            return self.define(let.target,
+                               f"call {self.type_of(let.target.dtype)} {name}({arguments})")
         for parameter, x in zip(f.parameters, let.args, strict=True):
             self.alias(parameter, x)
         self.body(f.body)
         self.alias(let.target, f.result)
-
-    def call_function(self, let: Let, name: str) -> None:
-        """A call of a function of the module, of scalars or of vectors."""
-        arguments = ", ".join(map(self.typed, let.args))
-        self.define(let.target, f"call {self.type_of(let.target.dtype)} {name}({arguments})")
 
     # Memory
 
@@ -310,9 +308,8 @@ class FunctionText:
     def polling_loop(self, loop: For, start: Operand, stop: Operand, trip_count: int | None
                      ) -> None:
         """A loop over a range; a long one polls for signals between strips."""
-        size = poll_interval(loop, trip_count) if self.polls else 0
-        if self.polls and size:
-            self.polls.strip_mine(loop, start, stop, size)
+        if size := poll_interval(loop, trip_count) if self.poll else 0:
+            self.loop(strips(loop, start, stop, size), start, stop, size)
         else:
             self.loop_over_range(loop, start, stop)
 
@@ -350,7 +347,7 @@ class FunctionText:
             return self.print_vectorized(Vectorized(loop, lanes))
         count = loop.trip_count or 0
         if isinstance(stop, Constant) and count > lanes and count % lanes and may_repeat(loop):
-            k, last = Scalar("", INT64), Constant(stop.value - lanes, INT64)
+            k, last = Scalar("", INT64), integer(stop.value - lanes)
             body = Let(loop.index, "min", (k, last)), Vectorized(loop, lanes)
             return self.loop(replace(loop, index=k, body=body), start, stop, lanes)
         rest = self.whole_vectors(start, stop, lanes)
@@ -429,7 +426,7 @@ class FunctionText:
     def loop(self, loop: For, start: Operand, stop: Operand, step: int = 1) -> None:
         """A counted loop, as a while loop with its index in a variable."""
         variable, test = Variable("", INT64), Scalar("", BOOL)
-        successor, one = Scalar("", INT64), Constant(np.int64(step), INT64)
+        successor, one = Scalar("", INT64), integer(step)
         self.print_declare(Declare(variable, start))
         self.enclosing += [(loop, self.names[variable])] * (not loop.vectorize)
         self.while_loop(While(
@@ -454,8 +451,8 @@ class FunctionText:
 
     def outline(self, loop: For, outlined: Outlined) -> None:
         """Call an outlined loop with a frame of its arguments, and a block number."""
-        poll = "minijax_poll_shared" if outlined.blocks or not self.polls else self.polls.name
-        name = self.module.function(loop, poll)
+        poll = "" if outlined.blocks else self.poll
+        name = self.module.function(loop, poll or "minijax_poll_shared")
         interruptible = name in self.module.interruptible
         frame = self.frame(list(map(self.typed, outlined.captures)))[0]
         if outlined.blocks:
@@ -483,10 +480,10 @@ class FunctionText:
         return f"call {result} @{name}({', '.join(operands)})"
 
     def print_while(self, loop: While) -> None:
-        if not self.polls:
+        if not self.poll:
             return self.while_loop(loop)
         counter = Variable("", INT64)
-        self.print_declare(Declare(counter, Constant(np.int64(0), INT64)))
+        self.print_declare(Declare(counter, integer(0)))
         self.enclosing.append((loop, self.names[counter]))
         self.while_loop(loop, counter)
         self.enclosing.pop()
@@ -500,8 +497,8 @@ class FunctionText:
         self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
         self.start_block(f"{label}.body")
         self.body(loop.body)
-        if self.polls and counter:
-            self.polls.spend(loop, counter)
+        if self.poll and counter:
+            spend(self, loop, counter)
         self.emit(f"br label %{label}")
         self.start_block(f"{label}.end")
 
@@ -509,11 +506,9 @@ class FunctionText:
         self.loop_over_range(strip.loop, strip.first, strip.stop)
 
     def print_poll(self, poll: Poll) -> None:
-        assert self.polls
-        name = self.polls.name
-        self.module.functions.setdefault(name, POLL_DECLARATION.format(name))
-        self.return_if_interrupted(self.computed("%status", f"call i32 @{name}()"), poll.loop,
-                                   self.value(poll.iterations))
+        self.module.functions.setdefault(self.poll, POLL_DECLARATION.format(self.poll))
+        status = self.computed("%status", f"call i32 @{self.poll}()")
+        self.return_if_interrupted(status, poll.loop, self.value(poll.iterations))
 
     def print_if(self, branch: If) -> None:
         label = self.fresh("if")
@@ -564,7 +559,7 @@ class FunctionText:
             return self.emit(self.call("void", "minijax_host", f"ptr {function}", frame))
         if call.external == ALONE:
             self.thread_limits += int(call.args[0].value)  # type: ignore[union-attr, arg-type]
-        if is_library_call(call.external):
+        if call.external.startswith(LIBRARY):
             slots = zip(operands, self.frame(operands), strict=True)
             operands = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]
         return self.emit(self.call("void", call.external, *operands))

@@ -1,12 +1,12 @@
-"""Index-set splitting: a loop with conditions on its index becomes one loop for each range in which
-they are constant.
+"""Loops with conditions become several, in which these are constant: index-set splitting makes one
+for each range of the index, loop unswitching a branch with two, if the index does not matter.
 
 Builds on arithmetic.py. For concatenated and padded arrays; llvm.py prints the result. Chapter 24.
-In LLVM: index set splitting, which its default passes lack.
+In LLVM: index set splitting, which its default passes lack, and `simple-loop-unswitch`.
 """
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic
-from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, bodies, defined,
-                    substituted, walk, with_bodies, with_origin)
+from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Load, Operand, Scalar, Statement,
+                    bodies, changed, defined, innermost_first, integer, substituted, used, walk,
+                    with_bodies, with_origin)
+from .probe import cost_of
 
 # Iterations of a loop that is split: its own, and with those of the loops inside and around.
 MIN_ITERATIONS, MIN_TOTAL = 4, 512
 MAX_LOOPS = 8  # loops that one is split into
 MAX_STATEMENTS = 99  # statements: a longer body is not copied
+SAVED = 2 / 3  # of the loop's operations that one side of a choice must do without
 TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
@@ -28,11 +31,11 @@ def split_loops(body: Iterable[Statement], times: int = 1) -> tuple[Statement, .
     """The same statements, which run so many times, with parallel loops split at the points where
     their conditions change.
     """
-    def changed(statement: Statement) -> list[Statement]:
+    def parts(statement: Statement) -> list[Statement]:
         inner = times * max(getattr(statement, "trip_count", None) or 1, 1)
         return _split(with_bodies(statement, partial(split_loops, times=inner)), times)
     return tuple(each for statement in body for each in (
-        changed(statement) if bodies(statement) else [statement]))
+        parts(statement) if bodies(statement) else [statement]))
 
 
 def _split(loop: Statement, times: int) -> list[Statement]:
@@ -59,11 +62,9 @@ def _split(loop: Statement, times: int) -> list[Statement]:
             return np.int64(slope * i + intercept)
         return {x.target: Constant(OPS[x.op].meaning(*map(value, x.args)), BOOL) for x in tests}
 
-    starts = [start]
-    for cut in sorted(cuts):
-        old, new = ([x.value for x in outcomes(i).values()] for i in (starts[-1], cut))
-        if new != old:
-            starts.append(cut)
+    results = lambda i: [x.value for x in outcomes(i).values()]
+    starts = [start, *(cut for last, cut in pairwise([start, *sorted(cuts)])
+                       if results(cut) != results(last))]
     if not 1 < len(starts) <= MAX_LOOPS:
         return [loop]
     return [_part(loop, first, end, outcomes(first)) for first, end in pairwise([*starts, stop])]
@@ -106,8 +107,7 @@ def _part(loop: For, first: int, end: int, outcomes: Mapping[Any, Constant]) -> 
     """A loop over a part of its range, with some tests constant. All that it defines is renamed."""
     index = Scalar(loop.index.name, INT64)
     body = specialized(loop.body, {loop.index: index, **outcomes}, Arithmetic())
-    start, stop = (Constant(np.int64(i), INT64) for i in (first, end))
-    return with_origin(replace(loop, index=index, start=start, stop=stop, body=body), loop)
+    return changed(loop, index=index, start=integer(first), stop=integer(end), body=body)
 
 
 def specialized(body: Iterable[Statement], names: dict, b: Arithmetic) -> tuple[Statement, ...]:
@@ -129,6 +129,55 @@ def specialized(body: Iterable[Statement], names: dict, b: Arithmetic) -> tuple[
         new = defined(each)
         if new is not None:
             names[new] = type(new)(new.name, new.dtype)
-        changed = with_bodies(each, lambda inner: specialized(inner, names, b))
-        result.append(with_origin(substituted(changed, names), each))
+        inside = with_bodies(each, lambda inner: specialized(inner, names, b))
+        result.append(with_origin(substituted(inside, names), each))
     return tuple(result)
+
+
+# -- loop unswitching ------------------------------------------------------------------------------
+
+
+@innermost_first
+def unswitch_loops(loop: For) -> Iterable[Statement]:
+    """Loops inside of the branches on which they depend."""
+    inside = list(walk(loop.body))
+    if (loop.trip_count or MIN_ITERATIONS) < MIN_ITERATIONS or len(inside) > MAX_STATEMENTS or any(
+            isinstance(each, For) for each in inside):
+        return [loop]
+    own = {defined(each) for each in inside}
+    # Each branch would be in a copy of the loop for both values of each test.
+    if 2 ** len({each.test for each in loop.body if isinstance(each, If)} - own) > MAX_LOOPS:
+        return [loop]
+    for each in loop.body:
+        match each:
+            case If(test):
+                most = math.inf
+            case Let(_, "select", (test, *_)):
+                most = (1 - SAVED) * cost_of(loop.body)
+            case _:
+                continue
+        if isinstance(test, Constant) or test in own:
+            continue
+        sides = [_with_test(loop, test, value) for value in (True, False)]
+        if min(cost_of(side.body) for side in sides) < most:
+            return [If(test, *(unswitch_loops([side]) for side in sides))]
+    return [loop]
+
+
+def _with_test(loop: For, test: Operand, value: bool) -> For:
+    """The loop where a test is known."""
+    b, index = Arithmetic(), Scalar(loop.index.name, INT64)
+    body = specialized(loop.body, {loop.index: index, test: b.const(value, BOOL)}, b)
+    return changed(loop, index=index, body=without_unused(body))
+
+
+def without_unused(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The statements without operations and loads whose results nothing uses."""
+    kept: list[Statement] = []
+    every = tuple(body)
+    needed = {x for outer in every if bodies(outer) for each in walk((outer,)) for x in used(each)}
+    for each in reversed(every):
+        if not isinstance(each, Let | Load) or each.target in needed:
+            kept.append(each)
+            needed.update(used(each))
+    return tuple(reversed(kept))

@@ -2,47 +2,42 @@
 
 A processor's maximum of floats neither keeps a nan nor tells the zeros apart, and what it takes to
 do so waits for the previous term; a maximum of integers is one short instruction.  Builds on
-lanes.py; llvm.py prints the result.  Chapter 26.
+vectorization.py; llvm.py prints the result.  Chapter 26.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .arithmetic import Arithmetic
-from .lanes import assignments, lanes_of_sum, reductions
-from .loops import (Assign, Declare, For, Let, Read, Scalar, Statement, Variable, bodies,
-                    used, walk, with_bodies, with_origin)
+from .loops import (Assign, Declare, For, Let, Read, Scalar, Statement, Variable, changed,
+                    innermost_first, used, walk)
+from .vectorization import assignments, lanes_of_sum, reductions
 
 
-def order_as_integers(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, with the extrema of floats that loops find as those of integers."""
-    return tuple(new for each in body for new in (
-        _ordered(with_bodies(each, order_as_integers)) if bodies(each) else [each]))
-
-
-def _ordered(loop: Statement) -> list[Statement]:
-    if not isinstance(loop, For) or not lanes_of_sum(loop):
+@innermost_first
+def order_as_integers(loop: For) -> Iterable[Statement]:
+    """Loops that find the extrema of floats as those of integers."""
+    if not lanes_of_sum(loop):
         return [loop]
     before, after, new = list[Statement](), list[Statement](), loop
     for x, op in reductions(loop).items():
-        if op in ("min", "max") and x.dtype.kind == "f" and (body := _with_key(new, x, op)):
-            key, first = Variable(x.name, _unsigned(x.dtype)), Scalar(x.name, x.dtype)
-            b, last = Arithmetic(), Scalar(x.name, key.dtype)
+        key = Variable(x.name, _unsigned(x.dtype))
+        if op in ("min", "max") and x.dtype.kind == "f" and (body := _with_key(new, x, op, key)):
+            b, first, last = Arithmetic(), Scalar(x.name, x.dtype), Scalar(x.name, key.dtype)
             start = key_of(b, first, op)
             before += [Read(first, x), *b.scopes[0].statements, Declare(key, start)]
             b = Arithmetic()
             number = number_of(b, last, op, x.dtype)
             after += [Read(last, key), *b.scopes[0].statements, Assign(x, number)]
-            new = replace(new, body=body(key))
-    return [*before, with_origin(new, loop), *after]
+            new = changed(new, body=body)
+    return [*before, new, *after]
 
 
-def _with_key(loop: For, x: Variable, op: str) -> Any:
-    """The body of a loop as a function of the variable with the key of an extremum; None where the
-    extremum so far is used otherwise, too.
+def _with_key(loop: For, x: Variable, op: str, key: Variable) -> tuple[Statement, ...] | None:
+    """The body of a loop with a variable for the key of an extremum; None where the extremum so far
+    is used otherwise, too.
     """
     assign, = [each for each in assignments(loop) if each.variable is x]
     reads = {each.target for each in walk(loop.body)
@@ -53,16 +48,13 @@ def _with_key(loop: For, x: Variable, op: str) -> Any:
     if users != [let] or len(terms) != 1 or sum(
             let.target in used(each) for each in walk(loop.body)) != 1:
         return None
-
-    def body(key: Variable) -> tuple[Statement, ...]:
-        b, old, greatest = Arithmetic(), Scalar("", key.dtype), Scalar("", key.dtype)
-        term = key_of(b, terms[0], op)
-        new: dict[Statement, list[Statement]] = {
-            let: [*b.scopes[0].statements, Read(old, key), Let(greatest, "max", (old, term))],
-            assign: [Assign(key, greatest)]}
-        return tuple(x for each in loop.body if getattr(each, "target", None) not in reads
-                     for x in new.get(each, [each]))
-    return body
+    b, old, greatest = Arithmetic(), Scalar("", key.dtype), Scalar("", key.dtype)
+    term = key_of(b, terms[0], op)
+    new: dict[Statement, list[Statement]] = {
+        let: [*b.scopes[0].statements, Read(old, key), Let(greatest, "max", (old, term))],
+        assign: [Assign(key, greatest)]}
+    return tuple(x for each in loop.body if getattr(each, "target", None) not in reads
+                 for x in new.get(each, [each]))
 
 
 # ── Keys ─────────────────────────────────────────────────────────────────────────────────────

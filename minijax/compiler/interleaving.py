@@ -21,19 +21,24 @@ Place = tuple[tuple[Any, ...], int]  # the numbers of an index, and its constant
 @cached_on_node
 def groups_in(loop: For) -> Mapping[Load | Store, Group]:
     """The groups of interleaved accesses in the body of a loop, by each of their members."""
-    steps, bases = Steps({loop.index: 1}), Bases()
+    steps, bases = Steps({loop.index: 1}), dict[Operand, tuple[Any, int]]()
+
+    def base(x: Operand) -> tuple[Any, int]:
+        """An integer as a number that is computed, or None, and a constant."""
+        return (None, int(x.value)) if isinstance(x, Constant) else bases.get(x, (x, 0))
+
     in_branches = {x for each in loop.body for inner in bodies(each) for x in accesses(walk(inner))}
     places: dict[Load | Store, Place] = {}
     sets: dict[Any, dict[int, Load | Store]] = defaultdict(dict)
     for each in loop.body:
-        if isinstance(each, Let):
-            steps[each.target] = steps.of(each)
-            bases[each.target] = bases.of(each)
+        steps.enter(each)
+        if isinstance(each, Let) and each.op == "add" and each.target.dtype == INT64:
+            (first, offset), (second, more) = map(base, each.args)
+            if first is None or second is None:
+                bases[each.target] = first or second, offset + more
         elif isinstance(each, Load | Store):
             buffer, step = each.buffer, steps.at(each.buffer, each.index)
-            if isinstance(each, Load):
-                steps[each.target] = 0 if step == 0 else None
-            names, offsets = [*zip(*map(bases.__getitem__, each.index), strict=True)] or ((), ())
+            names, offsets = [*zip(*map(base, each.index), strict=True)] or ((), ())
             places[each] = names, sum(x * y for x, y in zip(
                 offsets, strides(buffer, len(names)), strict=True))
             if 1 < (step or 0) <= MOST and buffer.dtype != BOOL and buffer not in in_branches:
@@ -43,31 +48,6 @@ def groups_in(loop: For) -> Mapping[Load | Store, Group]:
               for first in firsts(members, step)]
     order = [*places]
     return {each: group for group in groups if may_move(group, order, places) for each in group}
-
-
-class Bases(dict[Operand, tuple[Any, int]]):
-    """Integers as a number that is computed, or None, and a constant."""
-
-    def __missing__(self, x: Operand) -> tuple[Any, int]:
-        return (None, int(x.value)) if isinstance(x, Constant) else (x, 0)
-
-    def of(self, let: Let) -> tuple[Any, int]:
-        """The parts of an operation's result."""
-        if let.op == "add" and let.target.dtype == INT64:
-            (base, offset), (other, more) = map(self.__getitem__, let.args)
-            if base is None or other is None:
-                return base or other, offset + more
-        return let.target, 0
-
-
-def prime_factors(n: int) -> list[int]:
-    """The factors of the number of accesses in a group: it is sorted by one after the other.
-
-    >>> prime_factors(12)
-    [2, 2, 3]
-    """
-    p = next((p for p in range(2, n) if n % p == 0), n)
-    return [p, *prime_factors(n // p)] if n > 1 else []
 
 
 def firsts(members: Mapping[int, Any], step: int) -> list[int]:

@@ -15,13 +15,12 @@ from .arithmetic import Arithmetic
 from .builder import Builder
 from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, bodies,
                     origin, walk)
-from .probe import cost_of, note_of
+from .probe import UNKNOWN_TRIP_COUNT, cost_of, note_of
 
 # In simple operations: a shorter loop does not poll; the interval between polls if the trip
 # count is known; and if it is unknown.
 LONG, EACH, BUDGET = 1 << 23, 1 << 20, 1 << 18
 STRIP = 64  # iterations: strips are multiples of it, so that vectors are full
-UNKNOWN = 16  # assumed iterations of a loop of unknown length, as in probe.py
 
 # Signal handlers run in Python's main thread only, so only that thread polls. A poll reads the
 # clock, and takes the interpreter lock only every PAUSE, since another thread may hold it for a
@@ -108,7 +107,7 @@ POLL_DECLARATION = "declare i32 @{}() cold nounwind memory(inaccessiblemem: read
 def poll_interval(loop: For, trip_count: int | None) -> int:
     """The number of iterations between two polls; 0 for a short loop, which does not poll."""
     cost = cost_of(loop.body) + 1
-    if (UNKNOWN if trip_count is None else trip_count) * cost < LONG:
+    if (UNKNOWN_TRIP_COUNT if trip_count is None else trip_count) * cost < LONG:
         return 0
     most = max(int(EACH // cost), 1)
     return -(-most // STRIP) * STRIP if most > STRIP else most
@@ -129,40 +128,33 @@ class Strip(Statement):
     stop: Operand
 
 
-class SignalPolls:
-    """Emits the polls of one function, which llvm.py prints by `text`.
+def spend(text: Any, loop: While, counter: Variable) -> None:
+    """At the end of an iteration: count it, charge its cost to the budget of the function that
+    `text` prints, and poll when the budget is spent.
 
     While loops share one budget of operations, in a register: reading the clock may take longer
     than their iterations.
     """
+    b, budget, cost = Builder(), text.budget, cost_of((*loop.condition, *loop.body)) + 1
+    if budget not in text.names:
+        place = text.names[budget] = text.at_entry("alloca i64")
+        text.entry.append(f"  store i64 {BUDGET}, ptr {place}")
+    iterations = b.add(b.read(counter), 1)
+    b.assign(counter, iterations)
+    left = b.sub(b.read(budget), int(min(cost, BUDGET)))
+    b.assign(budget, left)
+    with b.when(b.lt(left, 0)):
+        b.assign(budget, BUDGET)
+        b.emit(Poll(loop, iterations))
+    text.body(b.scopes[0].statements)
 
-    def __init__(self, text: Any, poll: str) -> None:
-        self.text, self.name = text, poll
-        self.budget = Variable("budget", INT64)  # which has a name once it is needed
 
-    def spend(self, loop: While, counter: Variable) -> None:
-        """At the end of an iteration: count it, charge its cost to the budget, and poll when the
-        budget is spent.
-        """
-        text, b, cost = self.text, Builder(), cost_of(loop.condition) + cost_of(loop.body) + 1
-        if self.budget not in text.names:
-            place = text.names[self.budget] = text.at_entry("alloca i64")
-            text.entry.append(f"  store i64 {BUDGET}, ptr {place}")
-        iterations = b.add(b.read(counter), 1)
-        b.assign(counter, iterations)
-        left = b.sub(b.read(self.budget), int(min(cost, BUDGET)))
-        b.assign(self.budget, left)
-        with b.when(b.lt(left, 0)):
-            b.assign(self.budget, BUDGET)
-            b.emit(Poll(loop, iterations))
-        text.body(b.scopes[0].statements)
-
-    def strip_mine(self, loop: For, start: Operand, stop: Operand, size: int) -> None:
-        """Strip-mine a loop, with a poll after each strip."""
-        b, first = Arithmetic(), Scalar("", INT64)
-        last = b.min(b.add(first, size), stop)
-        body = *b.scopes[0].statements, Strip(loop, first, last), Poll(loop, last)
-        self.text.loop(For(first, start, stop, body, "", "apart"), start, stop, size)
+def strips(loop: For, start: Operand, stop: Operand, size: int) -> For:
+    """The strip-mined loop, in steps of the size of a strip, with a poll after each."""
+    b, first = Arithmetic(), Scalar("", INT64)
+    last = b.min(b.add(first, size), stop)
+    body = *b.scopes[0].statements, Strip(loop, first, last), Poll(loop, last)
+    return For(first, start, stop, body, "", "apart")
 
 
 # -- how a loop is named ---------------------------------------------------------------------------

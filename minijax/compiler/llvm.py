@@ -8,23 +8,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from .arithmetic import Arithmetic
-from .delinearization import delinearize
+from .cpu import vector_registers
 from .function_text import FunctionText, llvm_type
-from .function_splitting import MAX_FUNCTION, split_body
-from .index_set_splitting import split_loops
+from .index_set_splitting import split_loops, unswitch_loops
 from .integer_order import order_as_integers
-from .interrupts import SignalPolls, sites
-from .loop_coalescing import coalesce_loops
+from .interrupts import sites
+from .loop_coalescing import coalesce_loops, delinearize
 from .loop_unrolling import unroll_loops
-from .loop_unswitching import unswitch_loops
 from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, cached_on_node,
                     transformed_once, walk)
 from .memory import WORD
 from .outer_loop_vectorization import put_rows_in_lanes
-from .outlining import Outlined, outlined_loops
+from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .routines import microkernel
 from .vector_text import VectorText
-from .vectors import Function, called_in, lanes_of
+from .vectors import Function, called_in
 
 SYMBOL = "kernel"
 POLL = "minijax_poll"  # polls for signals outside of parallel loops
@@ -55,8 +53,7 @@ def _transformed(body: tuple[Statement, ...], shared: Collection[Buffer] = ()
 def microkernel_assembly(name: str) -> str:
     """A microkernel as a module of its own. Its rows are vectors, which stay in registers."""
     parameters, registers, lanes, body = microkernel(name)
-    nothing = Kernel(name, (), (), (), (), 0, {}, ())  # to outline
-    module = ModuleText(nothing)
+    module = ModuleText(Kernel(name))  # with nothing to outline
     inner = module.printer(lanes)
     inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
     inner.allocate_on_stack(registers)
@@ -82,7 +79,9 @@ class ModuleText:
         self.interruptible: set[str] = set()  # functions that return whether they were interrupted
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
-        self.lanes = lanes_of(self.called)
+        # The vector length of these functions: a register full of the widest dtype.
+        self.lanes = vector_registers()[1] // max(
+            (f.dtype.itemsize for f in self.called), default=1)
         self.sites = sites(kernel)
 
     def printer(self, lanes: int = 0) -> FunctionText:
@@ -109,7 +108,7 @@ class ModuleText:
         buffers = dict.fromkeys(accesses(walk(body)))
         inner = self.printer()
         inner.load_buffer_addresses(self.kernel, buffers)
-        inner.polls = SignalPolls(inner, POLL)
+        inner.poll = POLL
         inner.body(body)
         if following:
             inner.emit(f"%status = tail call {following}(ptr %list)")
@@ -127,8 +126,7 @@ class ModuleText:
     def print_function(self, loop: For, outlined: Outlined, poll: str) -> str:
         """The name of an outlined function; equal texts share one."""
         inner = self.printer()
-        inner.polls = SignalPolls(inner, poll)
-        inner.is_outlined, inner.is_shared = True, bool(outlined.blocks)
+        inner.poll, inner.is_outlined, inner.is_shared = poll, True, bool(outlined.blocks)
         for position, operand in enumerate(outlined.captures):
             slot = inner.at_entry(f"getelementptr inbounds i8, ptr %frame, i64 {WORD * position}")
             t = llvm_type(operand.dtype) if isinstance(operand, Scalar) else "ptr"

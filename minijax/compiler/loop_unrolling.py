@@ -9,15 +9,12 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .index_set_splitting import specialized
-from .lanes import lanes_of_sum
-from .loops import INT64, Call, Constant, For, Statement, bodies, used, walk, with_bodies
+from .loops import Call, For, Statement, bodies, integer, used, walk, with_bodies
 from .scalar_replacement import replace_by_scalars
-from .vectorization import lanes_in
+from .vectorization import lanes_in, lanes_of_sum
 
 MAX_ITERATIONS = 15  # longer sums have their terms in lanes
 MAX_COPIED = 200  # statements of all copies
@@ -54,4 +51,4 @@ def copies(loop: For, b: Arithmetic) -> tuple[Statement, ...]:
     """The copies of a loop's body, one for each iteration."""
     first = int(loop.start.value)  # type: ignore[union-attr]
     return tuple(each for k in range(first, first + (loop.trip_count or 0)) for each in specialized(
-        loop.body, {loop.index: Constant(np.int64(k), INT64)}, b))
+        loop.body, {loop.index: integer(k)}, b))

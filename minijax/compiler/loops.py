@@ -105,6 +105,11 @@ class Variable(Named):
 Operand: TypeAlias = Scalar | Constant
 
 
+def integer(k: int) -> Constant:
+    """A literal int64."""
+    return Constant(np.int64(k), INT64)
+
+
 # A number for each axis of a buffer; or fewer: the first is then a position in several axes.
 Index: TypeAlias = tuple[Operand, ...]
 
@@ -170,7 +175,7 @@ class For(Statement):
 
     vectorize: "parallel": iterations are independent of each other; "apart": they are, if each has
     its own copy of the temps that only this loop uses; "reduce": updates `v = v op x` of variables
-    declared outside may be done in any association, which lanes.py chooses; "running": the same,
+    declared outside may be done in any association, see `lanes_of_sum`; "running": the same,
     for a scan, where each iteration stores the variable; "chained": a long iteration does so with
     one variable, which is nowhere else, and does all that it can before; or, in one loop, with each
     integer of a buffer; "": nothing is known.
@@ -295,13 +300,13 @@ class Kernel(Node):
     """
 
     name: str
-    inputs: tuple[Buffer, ...]
-    outputs: tuple[Buffer, ...]
-    constants: tuple[Buffer, ...]
-    temps: tuple[Buffer, ...]
-    workspace_size: int
-    offsets: Mapping[Buffer, int]
-    body: tuple[Statement, ...]
+    inputs: tuple[Buffer, ...] = ()
+    outputs: tuple[Buffer, ...] = ()
+    constants: tuple[Buffer, ...] = ()
+    temps: tuple[Buffer, ...] = ()
+    workspace_size: int = 0
+    offsets: Mapping[Buffer, int] = field(default_factory=dict)
+    body: tuple[Statement, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -315,21 +320,36 @@ class Kernel(Node):
 
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The bodies of a statement, in order."""
-    return tuple(getattr(statement, name) for name in type(statement).bodies_at)
+    return tuple([getattr(statement, name) for name in statement.bodies_at])
 
 
 def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -> Any:
     """A statement with a function applied to each of its bodies."""
-    parts = {name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at}
+    parts = {name: tuple(f(getattr(statement, name))) for name in statement.bodies_at}
     # Unchanged, it is the same node, with all facts about it.
-    return (with_origin(replace(statement, **parts), statement)
-            if (*parts.values(),) != bodies(statement) else statement)
+    return statement if (*parts.values(),) == bodies(statement) else changed(statement, **parts)
+
+
+def changed(statement: Statement, **parts: Any) -> Any:
+    """A statement that a transformation makes of another one, which it is known to come from."""
+    return with_origin(replace(statement, **parts), statement)
 
 
 def with_origin(new: Any, old: Statement) -> Any:
-    """A statement that a transformation makes of another one, which it is known to come from."""
+    """A new statement, known to come from an old one."""
     new.cached = {origin: origin(old)}
     return new
+
+
+def innermost_first(transform: Callable[[For], Iterable[Statement]]
+                    ) -> Callable[[Iterable[Statement]], tuple[Statement, ...]]:
+    """A transformation of statements, from one of a loop in which the loops are done."""
+    @functools.wraps(transform)
+    def of_body(body: Iterable[Statement]) -> tuple[Statement, ...]:
+        done = (with_bodies(each, of_body) if each.bodies_at else each for each in body)
+        return tuple(new for each in done for new in (
+            transform(each) if isinstance(each, For) else [each]))
+    return of_body
 
 
 def origin(statement: Statement) -> Statement:
@@ -365,34 +385,32 @@ def _parts(node: Node) -> list[Any]:
     return parts
 
 
-def extend_key(node: Node, numbers: dict[Named, int], key: list[Any]) -> None:
-    """Append the words of a node, equal for nodes that differ in names and notes only; named nodes
-    are numbered in order of their first use.
-    """
-    key.append(type(node))
-    for name in type(node).__match_args__:  # type: ignore[attr-defined]
-        value = getattr(node, name) if name != "note" else ""
-        for each in value if type(value) is tuple else (value,):
-            if isinstance(each, Named):
-                if each not in numbers:
-                    numbers[each] = len(numbers)
-                    key += type(each), *(getattr(each, k, None) for k in _KEY_FIELDS)
-                key.append(numbers[each])
-            elif isinstance(each, Constant):
-                key += each.dtype, each.value.tobytes()
-            elif isinstance(each, Node):
-                extend_key(each, numbers, key)
-            else:
-                key.append(each)
-        key.append(")")
-
-
 @cached_on_node
 def structure(node: Node) -> tuple[tuple[Any, ...], list[Named]]:
-    """The words of a node as one key, and its named nodes in order of their first use."""
+    """The words of a node as one key, equal for nodes that differ in names and notes only, and its
+    named nodes, which are numbered in order of their first use.
+    """
     key: list[Any] = []
     numbers: dict[Named, int] = {}
-    extend_key(node, numbers, key)
+
+    def extend_key(node: Node) -> None:
+        key.append(type(node))
+        for name in type(node).__match_args__:  # type: ignore[attr-defined]
+            value = getattr(node, name) if name != "note" else ""
+            for each in value if type(value) is tuple else (value,):
+                if isinstance(each, Named):
+                    if each not in numbers:
+                        numbers[each] = len(numbers)
+                        key.extend((type(each), *(getattr(each, k, None) for k in _KEY_FIELDS)))
+                    key.append(numbers[each])
+                elif isinstance(each, Constant):
+                    key.extend((each.dtype, each.value.tobytes()))
+                elif isinstance(each, Node):
+                    extend_key(each)
+                else:
+                    key.append(each)
+            key.append(")")
+    extend_key(node)
     return tuple(key), list(numbers)
 
 

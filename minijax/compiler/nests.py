@@ -16,7 +16,7 @@ from minijax.core.jaxpr import Var
 
 from .builder import CHEAP, LANES, ROWS, SHORT_ROW
 from .fusion import MIDDLING, MIN_ROWS, SLOW, Node
-from .probe import FLAT, Pattern, Term, identity, squeezed, traversal_of
+from .probe import FLAT, Pattern, identity, squeezed, traversal_of
 
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
@@ -184,8 +184,9 @@ def _columns(task: Node, depth: int) -> tuple[int, ...]:
     is_long = rows >= _MIN_ROWS or rows * task.cost >= _MIN_COST
     if axes and task.reduces and is_long and 0 not in task.loops:
         row_axes = {("axis", k) for k in (*range(depth), *range(task.rank, len(task.loops)))}
-        last = [terms[-len(axes):] for terms in _memory_terms(task)
-                if len(terms) > 1 and not row_axes.issuperset(terms)]
+        last = [terms[-len(axes):] for v, patterns in task.reads.items() for p in patterns - {FLAT}
+                if len(terms := squeezed(*traversal_of(p, v.aval.shape))) > 1
+                and not row_axes.issuperset(terms)]
         if last and all(terms == axes for terms in last):
             return task.loops[depth:task.rank]
     return ()
@@ -211,16 +212,11 @@ def _affinities(task: Node, values: Iterable[Var], constant: Iterable[bool], dep
         yield None
         return
     yield from values
-    yield from _rows_read(task, depth)
+    for v, patterns in task.reads.items():  # along the loop
+        yield from ((v, axis) for axis in range(v.aval.ndim) if FLAT not in patterns
+                    and all(p[axis] == ("axis", depth) for p in patterns))
     for flag in constant:
         yield task.loops, task.rank, flag
-
-
-def _rows_read(task: Node, depth: int) -> set[tuple[Var, int]]:
-    """The values that it reads along the loop, with the axis."""
-    path = ("axis", depth)
-    return {(v, axis) for v, patterns in task.reads.items() for axis in range(v.aval.ndim)
-            if FLAT not in patterns and all(p[axis] == path for p in patterns)}
 
 
 def _plan(nest: Nest) -> None:
@@ -289,12 +285,6 @@ def transposed_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
     reads = dict.fromkeys((v, p) for task in nest.tasks for v in task.reads for p in task.reads[v])
     return [(v, p) for v, p in reads if all(kind in ("axis", "at") for kind, _ in p)
             and ("axis", nest.depth) in p and squeezed(p, v.aval.shape)[-1] == ("axis", axis)]
-
-
-def _memory_terms(task: Node) -> list[list[Term]]:
-    """The patterns of its reads, without axes of length one."""
-    return [squeezed(*traversal_of(p, v.aval.shape)) for v, patterns in task.reads.items()
-            for p in patterns if p != FLAT]
 
 
 def paths(nests: Sequence[Nest], enclosing: tuple[Nest, ...] = ()) -> Iterator[tuple[Node, tuple]]:

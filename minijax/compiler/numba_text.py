@@ -27,8 +27,7 @@ from .elementary import FORMULAS
 from .instructions import FLOAT16, rounded_to, widened
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
                     Let, Operand, Scalar, Statement, Variable, accessed, accesses, walk)
-from .function_splitting import MAX_FUNCTION, split_body
-from .outlining import Outlined, outlined_loops
+from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .scalars import FLOAT32, kind_of
 from .text import OPERATORS, KernelText, plain
 from .vectors import function, functions_in
@@ -149,7 +148,7 @@ class Program:
         first = self.outlined[loop].first or loop
         if first not in self.pieces:
             name = self.pieces[first] = f"loop{len(self.pieces) + 1}"
-            printer = NumbaText(replace(_kernel(name, (first,)), notes=self.kernel.notes), self)
+            printer = NumbaText(Kernel(name, body=(first,), notes=self.kernel.notes), self)
             parameters = [*map(printer.named, self.outlined[first].captures)]
             self.functions[name] = printer.function(name, parameters)  # after what it calls
         return self.pieces[first]
@@ -231,7 +230,7 @@ class Program:
 
     def defined(self, name: str, parameters: Sequence[Scalar], b: Builder, result: Any) -> str:
         """The text of a function."""
-        printer = self.dialect(_kernel(name, tuple(b.scopes[0].statements)), self, [result])
+        printer = self.dialect(Kernel(name, body=tuple(b.scopes[0].statements)), self, [result])
         return printer.function(name, map(printer.named, parameters))
 
     def routine(self, call: Call) -> str:
@@ -243,7 +242,7 @@ class Program:
         if re.fullmatch(routines.BLOCK, call.external):
             if call.external not in self.functions:
                 parameters, sums, _, body = routines.block(call.external)
-                kernel = replace(_kernel(call.external, tuple(body)), temps=tuple(sums))
+                kernel = Kernel(call.external, temps=tuple(sums), body=tuple(body))
                 printer = NumbaText(kernel, self, flat=parameters)
                 names = [*map(printer.named, parameters)]
                 text = printer.function(call.external, names, printer.temps(sums))
@@ -254,10 +253,6 @@ class Program:
         raise NotInNumba(f"{self.kernel.name} calls {what}, which a Numba program cannot do: it "
                          "runs without minijax. Compute that outside of the function, or use the "
                          "compiler llvm.")
-
-
-def _kernel(name: str, body: tuple[Statement, ...]) -> Kernel:
-    return Kernel(name, (), (), (), (), 0, {}, body)
 
 
 def stored_type(x: Buffer | Scalar) -> str:

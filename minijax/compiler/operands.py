@@ -190,8 +190,8 @@ class ProgramBuilder(Builder):
                 return
             k = enter(self.loop(math.prod(sides), vectorize="parallel"))
             i, j = self.divided(k, sides)
-            if (rows, columns) != sides:
-                enter(self.when(self.and_(self.lt(i, rows), self.lt(j, columns))))
+            enter(self.when([rows, columns] == [*map(self.index, sides)] or self.and_(
+                self.lt(i, rows), self.lt(j, columns))))
             yield i, j
 
     def changes_in_loop(self, buffer: Buffer) -> bool:
@@ -200,14 +200,10 @@ class ProgramBuilder(Builder):
 
     def before_loops(self, buffer: Buffer, what: Any, make: Callable[[], Any]) -> Any:
         """The result of `make`, hoisted out of all enclosing loops that do not change a buffer."""
-        key = ("before loops", buffer, what)
-        result = self.lookup(key)
-        if result is None:
-            depth = self._buffer_depth(buffer) + 1
-            inner, self.scopes[depth:] = self.scopes[depth:], []
-            result = make()
-            self.remember(key, result)
-            self.scopes.extend(inner)
+        depth = self._buffer_depth(buffer) + 1
+        inner, self.scopes[depth:] = self.scopes[depth:], []
+        result = self.available(("before loops", buffer, what), make)
+        self.scopes.extend(inner)
         return result
 
     def address(self, x: Value) -> Any:

@@ -15,15 +15,14 @@ from .cpu import vector_registers
 from .elementary import FORMULAS
 from .fusion import MIN_ROWS
 from .integer_order import order_as_integers
-from .lanes import ORDERLESS, lanes_of_sum, reductions
 from .loop_unrolling import copies
 from .loops import (Buffer, For, Let, Load, Statement,
-                    Store, accesses, bodies, private_temps, walk, with_bodies,
-                    with_origin)
+                    Store, accesses, bodies, changed, private_temps, walk, with_bodies)
 from .row_tiles import in_tiles, stores_apart
 from .scalar_replacement import replace_by_scalars
 from .steps import Steps
-from .vectorization import is_straight, lanes_in, pays, shuffles
+from .vectorization import (ORDERLESS, is_straight, lanes_in, lanes_of_sum, pays, reductions,
+                            shuffles)
 
 FILLING = 12  # elements: longer rows fill vectors, and one extremum of them is found faster so
 MIN_CODE = 15  # statements: less is not worth the copies into tiles
@@ -41,11 +40,11 @@ def put_rows_in_lanes(body: Iterable[Statement], shared: Collection[Buffer] = ()
     uses = Counter([*accesses(walk(body)), *shared])
     register = vector_registers()[1]
 
-    def changed(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    def transformed(body: Iterable[Statement]) -> tuple[Statement, ...]:
         return tuple(new for each in body for new in (
             isinstance(each, For) and _in_lanes(each, uses, register)
-            or [with_bodies(each, changed) if bodies(each) else each]))
-    return changed(body)
+            or [with_bodies(each, transformed) if bodies(each) else each]))
+    return transformed(body)
 
 
 def _in_lanes(loop: For, uses: Mapping[Buffer, int], register: int) -> list[Statement] | None:
@@ -74,9 +73,8 @@ def _is_scratch(temp: Buffer, loop: For) -> bool:
     """Whether each iteration stores a temp anew, at the same places."""
     steps, uses = Steps({loop.index: 1}), []
     for each in walk(loop.body):
-        if isinstance(each, Let):
-            steps[each.target] = steps.of(each)
-        elif isinstance(each, Load | Store) and each.buffer is temp:
+        steps.enter(each)
+        if isinstance(each, Load | Store) and each.buffer is temp:
             uses.append((type(each), steps.at(temp, each.index)))
     return uses[0][0] is Store and not any(step for _, step in uses)
 
@@ -92,8 +90,7 @@ def _straight(loop: For, private: Collection[Buffer], register: int) -> For | No
     if body is None:
         return None
     reduces = loop.vectorize == "reduce"
-    straight = with_origin(replace(
-        loop, body=body, vectorize="reduce" if reduces else "parallel"), loop)
+    straight = changed(loop, body=body, vectorize="reduce" if reduces else "parallel")
     is_vectorized = pays(straight) and lanes_of_sum(straight) if reduces else lanes_in(
         straight, register)
     is_fit = is_vectorized and stores_apart(straight)

@@ -1,17 +1,16 @@
-"""Outlining: loops become functions, for threads to share or as pieces of long kernels.
+"""Outlining: loops become functions, for threads to share or as pieces of long kernels, and so do
+parts of these, since LLVM's compile time is superlinear in the length of a function.
 
 Builds on loops.py; llvm.py prints them. Chapters 24 and 26. In XLA: the parallel task assignment of
-its CPU backend, and outlined computations.
-"""
+its CPU backend, outlined computations, and the limits of fusion."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from . import host
-from .function_splitting import MAX_FUNCTION
 from .loops import (Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement,
                     Store, Variable, accesses, bodies, defined, private_temps, structure, used,
                     walk)
@@ -19,6 +18,9 @@ from .memory import overlap
 from .probe import cost_of
 from .routines import reads_and_writes
 
+# Statements of a function. Equal functions, as of the layers of a network, are compiled once, and a
+# call costs a nanosecond.
+MAX_FUNCTION = 200
 MIN_COST = 1 << 19     # simple operations: some 20 µs, twice the time of waking a thread
 BLOCK_COST = 1 << 17   # simple operations of a block: much longer than taking it
 MAX_BLOCKS = 64
@@ -44,8 +46,7 @@ class Outlined:
 def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
     """The outlined loops of a kernel; a piece may be inside of a parallel loop."""
     shared = shared_loops(kernel)
-    pieces = _Pieces(shared, kernel.offsets).inside(kernel)  # type: ignore[arg-type]
-    return shared | dict(pieces)
+    return shared | dict(_pieces(kernel, shared))
 
 
 class _FreeNames:
@@ -75,18 +76,14 @@ def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
     the number of threads.
     """
     uses = cache(lambda: Counter(accesses(walk(kernel.body))))
-    return dict(_shared(kernel.body, uses))
 
-
-def _shared(body: Sequence[Statement], uses: Callable[[], Counter[Buffer]]
-            ) -> Iterator[tuple[For, Outlined]]:
-    for statement in body:
-        outlined = _share(statement, uses) if isinstance(statement, For) else None
-        if outlined is not None:
-            yield statement, outlined  # type: ignore[misc]
-        else:
-            for inner in bodies(statement):
-                yield from _shared(inner, uses)
+    def shared(body: Iterable[Statement]) -> Iterator[tuple[For, Outlined]]:
+        for each in body:
+            if isinstance(each, For) and (outlined := _share(each, uses)):
+                yield each, outlined
+            else:
+                yield from shared(x for inner in bodies(each) for x in inner)
+    return dict(shared(kernel.body))
 
 
 def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
@@ -112,57 +109,70 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _is_long(body: Sequence[Statement], shared: Collection[For]) -> bool:
-    """Whether a body has many statements, at any depth; one with a parallel loop counts as long."""
-    every = list(walk(body))
-    return len(every) > MAX_FUNCTION or _contains_any(every, shared)
-
-
-def _contains_any(every: Iterable[Statement], shared: Collection[For]) -> bool:
-    return bool(shared) and any(each in shared for each in every)
-
-
-class _Pieces:
+def _pieces(kernel: Kernel, shared: Collection[For]) -> Iterator[tuple[For, Outlined]]:
     """The outlined loops of a long kernel, nested where they are long themselves."""
+    # The key of equal loops → the first of them, and the positions of its captures.
+    functions: dict[Hashable, tuple[For, list[int]] | None] = {}
 
-    def __init__(self, shared: Collection[For], offsets: Mapping[Buffer, int]) -> None:
-        self.shared, self.offsets = shared, offsets
-        # The key of equal loops → the first of them, and the positions of its captures.
-        self.functions: dict[Hashable, tuple[For, list[int]] | None] = {}
+    def has_parallel_loop(every: Iterable[Statement]) -> bool:
+        return bool(shared) and any(each in shared for each in every)
 
-    def of(self, body: Sequence[Statement]) -> Iterator[tuple[For, Outlined]]:
-        """The pieces of a long body."""
-        for statement in body:
-            if isinstance(statement, For) and not _contains_any(walk((statement,)), self.shared):
-                yield from self.piece(statement)
-            else:
-                yield from self.inside(statement)
-
-    def inside(self, statement: Statement) -> Iterator[tuple[For, Outlined]]:
-        """The pieces of the long bodies of a statement."""
+    def inside(statement: Any) -> Iterator[tuple[For, Outlined]]:
+        """The pieces of the long bodies of a statement: with many statements, at any depth, or with
+        a parallel loop.
+        """
         for part in bodies(statement):
-            if _is_long(part, self.shared):
-                yield from self.of(part)
+            every = list(walk(part))
+            if len(every) > MAX_FUNCTION or has_parallel_loop(every):
+                for each in part:
+                    is_whole = isinstance(each, For) and not has_parallel_loop(walk((each,)))
+                    yield from (piece if is_whole else inside)(each)
 
-    def piece(self, loop: For) -> Iterator[tuple[For, Outlined]]:
+    def piece(loop: Any) -> Iterator[tuple[For, Outlined]]:
         """A loop, if it can be a function, with the pieces of the first loop equal to it."""
-        key, named = self.structural_key(loop)
-        if is_new := key not in self.functions:
+        words, named = structure(loop)
+        temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
+        key = (words, *((k, j) for k, x in enumerate(temps) for j in range(k)
+                        if overlap(x, temps[j], kernel.offsets)))
+        if is_new := key not in functions:
             names = _FreeNames((loop,))
-            positions = {x: k for k, x in enumerate(named)}
+            positions: dict[Any, int] = {x: k for k, x in enumerate(named)}
             inline = names.returns_early or any(isinstance(x, Variable) for x in names.outside)
-            self.functions[key] = None if inline else (
+            functions[key] = None if inline else (
                 loop, [positions[x] for x in (*names.buffers, *names.outside)])
-        function = self.functions[key]
+        function = functions[key]
         if is_new or function is None:
-            yield from self.inside(loop)
+            yield from inside(loop)
         if function is not None:
             first, captures = function
-            yield loop, Outlined(tuple(named[k] for k in captures), first=first)
+            own: Any = tuple(named[k] for k in captures)
+            yield loop, Outlined(own, first=first)
+    return inside(kernel)
 
-    def structural_key(self, loop: For) -> tuple[Hashable, list[Any]]:
-        """A key that equal loops share, and the named nodes of the loop."""
-        key, named = structure(loop)
-        temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
-        return (key, *((k, j) for k, x in enumerate(temps) for j in range(k)
-                       if overlap(x, temps[j], self.offsets))), named
+
+# -- parts of the kernel ---------------------------------------------------------------------------
+
+
+def split_body(body: Sequence[Statement], longest: int) -> list[list[Statement]]:
+    """Split a body into parts of about `longest` statements, at points where no scalar or variable
+    is live.
+    """
+    walks = [[*walk((statement,))] for statement in body]
+    if sum(map(len, walks)) <= longest:
+        return [[*body]]
+    last: dict[Any, int] = {}
+    definitions = {defined(each) for statements in walks for each in statements}
+    for k, statements in enumerate(walks):
+        last |= {x: k for each in statements for x in used(each)
+                 if isinstance(x, Variable) or isinstance(x, Scalar) and x in definitions}
+    parts: list[list[Statement]] = [[]]
+    length = last_live = 0
+    for k, statements in enumerate(walks):
+        if length > longest and last_live < k:
+            parts.append([])
+            length = 0
+        length += len(statements)
+        last_live = max(last_live, *(last.get(x, 0) for each in statements
+                                     for x in (defined(each), *used(each))))
+        parts[-1].append(body[k])
+    return parts

@@ -150,16 +150,13 @@ class _Recorder(ProgramBuilder):
 
     def record(self, x: _TracedOperand, key: Any, pattern: Pattern) -> Operand:
         """A scalar that stands for the element; counted once for each index."""
-        key = ("access", x, key)
-        element = self.lookup(key)
-        if element is None:
+        def element() -> Operand:
             trip_count = math.prod(UNKNOWN_TRIP_COUNT if s.trip_count is None else s.trip_count
                                    for s in self.scopes[self.base:])
             self.probe.accesses.append((x.argument, pattern, trip_count))
-            element = self._define(x.dtype, len(self.scopes) - 1)
-            self.elements.append(element)
-            self.remember(key, element)
-        return element
+            self.elements.append(self._define(x.dtype, len(self.scopes) - 1))
+            return self.elements[-1]
+        return self.available(("access", x, key), element)
 
 
 class _TracedOperand(Value):
@@ -241,13 +238,15 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
     return probe
 
 
-def cost_of(body: Iterable[Statement]) -> float:
-    """The approximate number of simple scalar operations in one run of a body."""
-    return sum(map(_cost, body))
+def cost_of(body: Iterable[Statement], with_calls: bool = True) -> float:
+    """The approximate number of simple scalar operations in one run of a body, perhaps without
+    those of the functions that it calls.
+    """
+    return sum([_cost(each, with_calls) for each in body])
 
 
 @cached_on_node
-def _cost(statement: Statement) -> float:
+def _cost(statement: Statement, with_calls: bool) -> float:
     match statement:
         case Let(target, op, _) if op in FORMULAS:
             return cost_of(function(op, target.dtype).body)
@@ -258,12 +257,12 @@ def _cost(statement: Statement) -> float:
         case Load():
             return 1.0
         case Call():
-            return work(statement) or _LIBRARY_COST
+            return with_calls and (work(statement) or _LIBRARY_COST)
         case For(body=inner, trip_count=trip_count):
             trip_count = UNKNOWN_TRIP_COUNT if trip_count is None else trip_count
-            return trip_count * (cost_of(inner) + 1.0)
+            return trip_count * (cost_of(inner, with_calls) + 1.0)
         case While(condition, _, inner):
-            return UNKNOWN_TRIP_COUNT * (cost_of(condition) + cost_of(inner) + 1.0)
+            return UNKNOWN_TRIP_COUNT * (cost_of((*condition, *inner), with_calls) + 1.0)
         case If(_, then, orelse):
-            return 2.0 + max(cost_of(then), cost_of(orelse))
+            return 2.0 + max(cost_of(then, with_calls), cost_of(orelse, with_calls))
     return 0.0

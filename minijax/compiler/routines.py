@@ -7,7 +7,6 @@ In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
 
 import re
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -35,10 +34,6 @@ PRODUCT, CONVOLUTION = (rf"{name}_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"
 ALONE = "minijax_blas"  # of pool.py: from 1 to -1 the library uses one thread
 # Parameters, buffers in registers, the lanes of a vector, statements.
 Microkernel: TypeAlias = tuple[list, list[Buffer], int, list[Statement]]
-
-
-def is_library_call(external: str) -> bool:
-    return external.startswith(LIBRARY)
 
 
 def product_of(x: np.dtype, y: np.dtype, z: np.dtype, precision: Any = None,
@@ -96,7 +91,7 @@ def transpose(name: str) -> Microkernel:
                 b.lt(j, columns), element, partial(b.const, 0, word)))
     with b.loop(lanes, vectorize="parallel") as i:
         elements = [b.load(square, (i, b.index(j))) for j in range(lanes)]
-        with b.when(b.lt(i, rows)) if rows < lanes else nullcontext():
+        with b.when(rows == lanes or b.lt(i, rows)):
             for j in range(columns):
                 b.store(z, place(j, below, i), elements[j])
     return [x, step, z, below], [square], lanes, b.scopes[0].statements

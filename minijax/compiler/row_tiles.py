@@ -17,8 +17,7 @@ from .arithmetic import Arithmetic
 from .interleaving import groups_in
 from .loops import (INT64, Address, Assign, Buffer, Call, Constant, Declare, For, Index, Let, Load,
                     Operand, Read, Scalar, Statement, Store, Variable, copied, defined, substituted,
-                    used, walk, with_origin)
-from .steps import Steps
+                    integer, used, walk, with_origin)
 from .vectorization import STRAIGHT, gathers
 
 Part: TypeAlias = Any  # a list of straight code, or a loop with a list of parts
@@ -36,27 +35,17 @@ def in_tiles(loop: For, lanes: int, private: Collection[Buffer]) -> list[Stateme
     if body is None:
         return None
     count, rest = divmod(loop.trip_count or 0, lanes)
-    tiles = replace(
-        loop, index=tile.index, start=_integer(0), stop=_integer(count), body=tuple(body))
-    first_left = _integer(loop.start.value + count * lanes)  # type: ignore[union-attr]
-    left, = copied((replace(loop, start=first_left),), {})  # with names of its own
-    return [with_origin(x, loop) for x in ([tiles, left] if rest else [tiles])]
-
-
-def _is_in_order(loop: For) -> bool:
-    return gathers(loop.body, Steps({loop.index: 1})) <= len(groups_in(loop))
+    tiles = replace(loop, index=tile.index, start=integer(0), stop=integer(count), body=tuple(body))
+    first_left = integer(loop.start.value + count * lanes)  # type: ignore[union-attr]
+    left = copied((replace(loop, start=first_left),), {})  # with names of its own
+    return [with_origin(x, loop) for x in (tiles, *(left if rest else ()))]
 
 
 def stores_apart(loop: For) -> bool:
     """Whether each lane stores at a place of its own."""
-    steps = Steps({loop.index: 1})
-    gathers(loop.body, steps)  # finds the steps
+    _, steps = gathers(loop)
     return all(steps.at(each.buffer, each.index) != 0
                for each in walk(loop.body) if isinstance(each, Store))
-
-
-def _integer(k: int) -> Constant:
-    return Constant(np.int64(k), INT64)
 
 
 class _Tile:
@@ -86,12 +75,13 @@ class _Tile:
         if not all(isinstance(each, For | STRAIGHT) for each in walk(self.loop.body)):
             return None
         self.find_shared(parts)
-        if any(isinstance(each, Load | Store) and each.buffer in self.private
-               and len(each.index) < len(each.buffer.shape) for each in walk(self.loop.body)):
-            return None
-        if any(isinstance(each, Read) and each.variable not in self.variables
-               and each.target in self.shared for each in walk(self.loop.body)):
-            return None  # a total of all rows, which is read long before it is assigned
+        for each in walk(self.loop.body):
+            if (isinstance(each, Load | Store) and each.buffer in self.private
+                    and len(each.index) < len(each.buffer.shape)
+                    # A total of all rows would be read long before it is assigned.
+                    or isinstance(each, Read) and each.variable not in self.variables
+                    and each.target in self.shared):
+                return None
         inner = list(self.printed(parts))
         rows = [x for x in self.places if isinstance(x, tuple)]
         stores = [each for each in walk(self.loop.body) if isinstance(each, Store)
@@ -105,7 +95,7 @@ class _Tile:
         runs = [each for each in walk(inner) if isinstance(each, For) and not any(
             isinstance(x, For) for x in each.body)]
         return body if all(map(stores_apart, runs)) and all(
-            each in inner or _is_in_order(each) for each in runs) else None
+            each in inner or gathers(each)[0] <= len(groups_in(each)) for each in runs) else None
 
     def parts(self, body: Iterable[Statement]) -> Iterator[Part]:
         """Loops, and what stands between them."""
@@ -150,11 +140,10 @@ class _Tile:
 
     def over_lanes(self, run: list[Statement]) -> For:
         """A run of straight code as a loop over the lanes."""
-        lane, body, names = self.begun()
-
-        def named(x: Any) -> Any:
-            return self.number(x, run, lane, body, names)
-
+        lane, b = Scalar("", INT64), Arithmetic()
+        names: dict[Any, Any] = {self.loop.index: b.add(self.first_row(b), lane)}
+        body = b.scopes[0].statements
+        named = lambda x: self.number(x, run, lane, body, names)
         reduces = False
         for each in run:
             for x in used(each):
@@ -177,20 +166,12 @@ class _Tile:
                     body.append(substituted(each, names))
             if new in self.shared and isinstance(new, Scalar) and not self.is_index(new):
                 body.append(Store(self.place_of(new), (lane,), new))
-        return self.ended(lane, body, "reduce" if reduces else "parallel")
-
-    def begun(self) -> tuple[Scalar, list[Statement], dict[Any, Any]]:
-        """A lane, and the statements that compute the index of its row, with its name."""
-        lane, b = Scalar("", INT64), Arithmetic()
-        row = b.add(self.first_row(b), lane)
-        return lane, list(b.scopes[0].statements), {self.loop.index: row}
+        return For(lane, integer(0), integer(self.lanes), tuple(body), "",
+                   "reduce" if reduces else "parallel")
 
     def first_row(self, b: Arithmetic) -> Operand:
         """The index of the first row of the tile."""
         return b.add(b.mul(self.index, self.lanes), self.loop.start)
-
-    def ended(self, lane: Scalar, body: Iterable[Statement], vectorize: str) -> For:
-        return For(lane, _integer(0), _integer(self.lanes), tuple(body), "", vectorize)
 
     def number(self, x: Any, run: Any, lane: Scalar, body: list[Statement], names: dict[Any, Any]
                ) -> Any:
@@ -251,8 +232,8 @@ class _Tile:
         bits, count = 8 * buffer.dtype.itemsize, min(length, lanes)
         for column in range(0, length, lanes):
             start = np.unravel_index(min(column, max(length - lanes, 0)), shape)
-            index = tuple(_integer(int(k)) for k in start)
-            rows = Address(buffer, (*before, first, *index)), _integer(length)
-            columns = Address(place, (*index, _integer(0))), _integer(lanes)
+            index = tuple(integer(int(k)) for k in start)
+            rows = Address(buffer, (*before, first, *index)), integer(length)
+            columns = Address(place, (*index, integer(0))), integer(lanes)
             yield (Call(f"transpose_{bits}_{lanes}x{count}", (*rows, *columns)) if is_load else
                    Call(f"transpose_{bits}_{count}x{lanes}", (*columns, *rows)))

@@ -109,12 +109,6 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
     return np.where(x >= float(limits.max), dtype.type(limits.max), x.astype(dtype))[()]
 
 
-def _halves(x: Any, y: Any) -> Any:
-    """The product of the lower halves plus that of the upper halves."""
-    half = 4 * x.dtype.itemsize
-    return (x << half >> half) * (y << half >> half) + (x >> half) * (y >> half)
-
-
 def _fma(x: Any, y: Any, z: Any) -> Any:
     """x * y + z with one rounding."""
     if x.dtype == FLOAT32:
@@ -174,7 +168,7 @@ _op("div", 2, _div, iu=div, f="fdiv")
 _op("rem", 2, _rem, iu=rem, f="frem")
 _op("neg", 1, np.negative, iu=lambda x: 0 - x, f="fneg {t} {x}")
 _op("abs", 1, np.abs, i="call {t} @llvm.abs.{m}({t} {x}, i1 false)", u=lambda x: x, f="@llvm.fabs")
-_op("halves", 2, _halves, i=halves)
+_op("halves", 2, halves, i=halves)
 _op("fma", 3, _fma, f="@llvm.fma")
 _op("min", 2, partial(_ordered, np.minimum, lambda x, y: -(-x - y)), b="and",
     i="@llvm.smin", u="@llvm.umin", f=partial(extremum, "min"))

@@ -6,7 +6,7 @@ In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -34,12 +34,6 @@ WARP = 32     # that a column does not map to one cache set; and the side on a G
 
 Terms = dict[Node, Operand]  # of reductions, in one iteration of their common loops
 Destination = Buffer | Stored | Variable | None  # of an output of a nested program
-
-
-def _strip(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, Operand | int]:
-    """The start and the length of the k-th strip of n indices; the last may be shorter."""
-    first = b.mul(k, side)
-    return first, b.min(b.sub(n, first), side) if n % side else side
 
 
 def _sides(m: int, n: int) -> tuple[int, int]:
@@ -97,7 +91,14 @@ class Lowering:
         for nest in self.nests:
             self.emit(nest, ())
         results = [self.in_memory(out) for out in self.jaxpr.outvars]
-        self._write_cells(results)
+        # Mutable cells change at the end, when all new values are computed.
+        scalars = [(variable, x(())) for variable, x in zip(self.into, results, strict=True)
+                   if isinstance(variable, Variable)]
+        for variable, x in scalars:
+            self.b.assign(variable, x)
+        for source, target in self.final_copies:
+            self.b.freeze(source.buffer)
+            self.b.copy(source, target)
         return results
 
     def _with_copies(self) -> list[tuple[Var, Stored | None]]:
@@ -326,8 +327,8 @@ class Lowering:
         tile_grid = [-(-first_count // height), *middle_counts, -(-last_count // width)]
         with b.loop(math.prod(tile_grid), vectorize="apart") as t:
             tile_row, *middle, tile_column = b.divided(t, tile_grid)
-            (first, rows), (start, columns) = (
-                _strip(b, tile_row, first_count, height), _strip(b, tile_column, last_count, width))
+            first, rows = b.strip(tile_row, first_count, height)
+            start, columns = b.strip(tile_column, last_count, width)
 
             def at(i: Operand, j: Operand) -> tuple[Operand, ...]:
                 return (*prefix, b.add(first, i), *middle, b.add(start, j))
@@ -359,11 +360,11 @@ class Lowering:
         """
         terms, stores = {}, []
         for task in tasks:
-            at = self.whole(index, task.shape)
+            at = self.b.whole(index, task.shape)
             with self._noting(task) if alone else nullcontext():
                 if task.reduces and task not in totals:
                     _, _, extents, term, _ = self.apply(task.eqn, at)
-                    terms[task] = term(*self.whole(index[task.rank:], extents))
+                    terms[task] = term(*self.b.whole(index[task.rank:], extents))
                     continue
                 results = self.evaluate(task.eqn, at, totals.get(task))
             for v, x in zip(task.outvars, results, strict=True):
@@ -374,11 +375,6 @@ class Lowering:
         for place, where, x in stores:
             place.store(where, x)
         return terms
-
-    def whole(self, loops: Iterable[Operand], shape: Sequence[int]) -> tuple[Operand, ...]:
-        """The index of an element from the indices of loops: axes of length one have no loop."""
-        indices = iter(loops)
-        return tuple(next(indices) if n != 1 else self.b.index(0) for n in shape)
 
     @contextmanager
     def _noting(self, task: Node) -> Iterator[None]:
@@ -459,19 +455,6 @@ class Lowering:
             for place in self.storage[v]:
                 if place is not out:
                     b.copy(out, place)
-
-    # -- cells ---------------------------------------------------------------------------------
-
-    def _write_cells(self, results: Sequence[Value]) -> None:
-        """Update the mutable cells at the end, when all new values are computed."""
-        scalars = [(variable, x(())) for variable, x in zip(self.into, results, strict=True)
-                   if isinstance(variable, Variable)]
-        for variable, x in scalars:
-            self.b.assign(variable, x)
-        for source, target in self.final_copies:
-            self.b.freeze(source.buffer)
-            self.b.copy(source, target)
-
 
 class NestingBuilder(ProgramBuilder):
     """The builder that also lowers nested programs."""

@@ -1,7 +1,7 @@
 """Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code, laws.
 
 Complex numbers become pairs of reals, keys their words. Builds on algebraic_simplification.py,
-pairs.py, scan_hoisting.py, transpose_folding.py and sparse_accumulation.py.
+pairs.py, scan_hoisting.py, transpose_folding.py and scatters.py.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
@@ -19,10 +19,9 @@ from minijax.primitives.convert import copy_p
 
 from .algebraic_simplification import by_law, multiply_by_reciprocals
 from .dilated_convolutions import by_phases
-from .one_hot import as_comparison
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .scan_hoisting import hoist_products
-from .sparse_accumulation import as_scatter_add
+from .scatters import as_comparison, as_scatter_add
 from .transpose_folding import fold_transposes
 
 # Of an array that is computed while the program is compiled: the most elements, and operations.

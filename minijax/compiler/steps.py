@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .loops import INT64, Buffer, Constant, Let, Operand
+from .loops import (INT64, Assign, Buffer, Constant, Declare, Let, Load, Operand, Read, Statement)
 
 
 class Steps(dict[Any, int | None]):
@@ -19,6 +19,18 @@ class Steps(dict[Any, int | None]):
 
     def __missing__(self, x: Any) -> int:
         return 0
+
+    def enter(self, statement: Statement, masked: bool = False) -> None:
+        """Take in what a statement defines or assigns; with a mask, only in some lanes."""
+        match statement:
+            case Let(target):
+                self[target] = self.of(statement)
+            case Load(target, buffer, index):
+                self[target] = 0 if self.at(buffer, index) == 0 else None
+            case Declare(target, value) | Assign(target, value):
+                self[target] = None if masked and isinstance(statement, Assign) else self[value]
+            case Read(target, variable):
+                self[target] = self[variable]
 
     def of(self, let: Let) -> int | None:
         """The step of an operation's result."""

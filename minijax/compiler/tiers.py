@@ -6,13 +6,13 @@ In JAX: no counterpart; JavaScript engines have tiers.
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .loops import Call, For, If, Kernel, Statement, While, walk
-from .probe import UNKNOWN_TRIP_COUNT, cost_of
+from .loops import Kernel, While, walk
+from .probe import cost_of
 
 # Seconds that quick code loses with each operation; what a call of it may lose, and more of them
 # for each statement: what optimising one takes.
@@ -21,29 +21,11 @@ PER_OPERATION, LONGEST, PER_STATEMENT = 0.03e-9, 0.01, 0.1e-3
 
 def is_short(kernel: Kernel) -> bool:
     """Whether a call of quick code loses less time than optimising takes. A while loop may run for
-    ever.
+    ever. The code of the functions that it calls is the same.
     """
     statements = list(walk(kernel.body))
     return not any(isinstance(each, While) for each in statements) and (
-        operations(kernel.body) * PER_OPERATION < LONGEST + len(statements) * PER_STATEMENT)
-
-
-def operations(body: Iterable[Statement]) -> float:
-    """About how many operations a body has, without those of the functions that it calls: their
-    code is the same.
-    """
-    total = 0.
-    for each in body:
-        match each:
-            case For(body=inner, trip_count=count):
-                total += (UNKNOWN_TRIP_COUNT if count is None else count) * (operations(inner) + 1)
-            case If(_, then, orelse):
-                total += max(operations(then), operations(orelse))
-            case Call():
-                pass
-            case _:
-                total += cost_of((each,))
-    return total
+        cost_of(kernel.body, False) * PER_OPERATION < LONGEST + len(statements) * PER_STATEMENT)
 
 
 class QuickCode:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from minijax.primitives.smooth_lengths import prime_factors
+
 from .arithmetic import Arithmetic
-from .loops import (BOOL, INT64, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
-                    Operand, Read, Scalar, Store, Variable)
+from .loops import (BOOL, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
+                    Operand, Read, Scalar, Store, Variable, integer)
 from .function_text import FunctionText, llvm_type, mangled
-from .interleaving import Group, prime_factors
+from .interleaving import Group
 from .steps import Steps
 from .vectors import Function
 
@@ -107,20 +109,18 @@ class VectorText(FunctionText):
             return result
         needs_it, rare = self.applied(rest[0], f.parameters), rest[1]
         label, t, bits = self.fresh("rare"), self.type_of(f.dtype), f"i{self.lanes}"
-        place, word, some, chosen, last = map(self.fresh, ("%place", "%word", "%some", *["%y"] * 2))
-        self.entry.append(f"  {place} = alloca {t}")
+        place, test = self.at_entry(f"alloca {t}"), f"{self.in_lanes('i1')} {needs_it}"
         self.emit(f"store {t} {result}, ptr {place}")
-        self.emit(f"{word} = bitcast {self.in_lanes('i1')} {needs_it} to {bits}")
-        self.emit(f"{some} = icmp ne {bits} {word}, 0")
+        word = self.computed("%word", f"bitcast {test} to {bits}")
+        some = self.computed("%some", f"icmp ne {bits} {word}, 0")
         self.emit(f"br i1 {some}, label %{label}, label %{label}.end")
         self.start_block(label)
         value = self.applied(rare, f.parameters)
-        self.emit(f"{chosen} = select {self.in_lanes('i1')} {needs_it}, {t} {value}, {t} {result}")
+        chosen = self.computed("%y", f"select {test}, {t} {value}, {t} {result}")
         self.emit(f"store {t} {chosen}, ptr {place}")
         self.emit(f"br label %{label}.end")
         self.start_block(f"{label}.end")
-        self.emit(f"{last} = load {t}, ptr {place}")
-        return last
+        return self.computed("%y", f"load {t}, ptr {place}")
 
     def applied(self, formula: Callable, args: Sequence[Operand]) -> str:
         """The name of the result of a formula."""
@@ -182,8 +182,7 @@ class VectorText(FunctionText):
         if step is None:
             self.scalars.define(result, f"extractelement {self.typed(x)}, i64 {lane}")
         elif step and lane:
-            distance = Constant(np.int64(lane * step), INT64)
-            self.scalars.print_let(Let(result, "add", (x, distance)))
+            self.scalars.print_let(Let(result, "add", (x, integer(lane * step))))
         else:
             return x
         return result

@@ -1,16 +1,18 @@
-"""Which loops are printed in vectors, and how many lanes they have.
+"""Which loops are printed in vectors, and how many lanes they have; sums, how many partial results.
 
-Builds on probe.py, steps.py and interleaving.py; vector_text.py prints them. Chapter 26.
+Builds on probe.py, steps.py and interleaving.py; vector_text.py prints them. Chapters 24 and 26.
 In XLA: LLVM's loop vectoriser.
 """
 
 import math
 from collections.abc import Iterable, Mapping
 
+from minijax.primitives.smooth_lengths import prime_factors
+
 from .elementary import FORMULAS
-from .interleaving import groups_in, prime_factors
-from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Read, Statement, Store,
-                    Variable, accesses, cached_on_node, walk)
+from .interleaving import groups_in
+from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Operand, Read, Statement,
+                    Store, Variable, accesses, cached_on_node, walk)
 from .probe import cost_of
 from .steps import Steps
 
@@ -18,6 +20,14 @@ from .steps import Steps
 # more to sort interleaved ones.
 PER_GATHER, PER_SHUFFLE = 8, .5
 STRAIGHT = Let | Load | Store | Declare | Read | Assign
+# The bytes of the partial sums of so many terms or more: if the terms are cheap, and if they call
+# elementary functions, which take long. Short sums are added up one term after the other.
+BYTES = {128: (128, 256), 64: (128, 128), 16: (64, 64), 4: (0, 64)}
+REGISTER = 64  # bytes of the widest vector register
+REDUCING = {"add", "mul", "min", "max", "and", "or", "xor"}
+# Operations of one short instruction, in whatever order: one register of partial results is enough.
+ORDERLESS = {"min", "max", "and", "or"}
+SHORT = 4  # terms: fewer are combined one after the other
 
 
 class Vectorized(Statement):
@@ -58,7 +68,7 @@ def pays(loop: For) -> bool:
     if not is_straight(loop.body):
         return False
     groups = groups_in(loop)
-    alone = gathers(loop.body, Steps({loop.index: 1})) - len(groups)
+    alone = gathers(loop)[0] - len(groups)
     if groups and not any(isinstance(each, Let) and each.target.dtype != INT64
                           for each in loop.body):  # it only sorts
         return alone < 1
@@ -76,31 +86,27 @@ def is_straight(body: Iterable[Statement]) -> bool:
                else isinstance(each, STRAIGHT) for each in body)
 
 
-def gathers(body: Iterable[Statement], steps: Steps, masked: bool = False) -> float:
-    """The number of accesses in a body that are neither of one element nor of neighbours; infinite,
-    if a branch has one that is not of neighbours: its address may be invalid in other lanes.
+@cached_on_node
+def gathers(loop: For) -> tuple[float, Steps]:
+    """The number of accesses in a loop that are neither of one element nor of neighbours; infinite,
+    if a branch has one that is not of neighbours: its address may be invalid in other lanes. And
+    the steps of its numbers.
     """
-    total = 0.
-    for each in body:
-        match each:
-            case Let(target):
-                steps[target] = steps.of(each)
-            case Load(target, buffer, index) | Store(buffer, index, target):
-                step = steps.at(buffer, index)
+    steps = Steps({loop.index: 1})
+
+    def count(body: Iterable[Statement], masked: bool = False) -> float:
+        total = 0.
+        for each in body:
+            if isinstance(each, Load | Store):
+                step = steps.at(each.buffer, each.index)
                 if masked and step != 1:
                     return math.inf
                 total += step not in (-1, 0, 1)
-                if isinstance(each, Load):
-                    steps[target] = 0 if step == 0 else None
-            case Declare(variable, value):
-                steps[variable] = steps[value]
-            case Assign(variable, value):
-                steps[variable] = None if masked else steps[value]
-            case Read(target, variable):
-                steps[target] = steps[variable]
-            case If(_, then, orelse):
-                total += gathers((*then, *orelse), steps, masked=True)
-    return total
+            elif isinstance(each, If):
+                total += count((*each.then, *each.orelse), masked=True)
+            steps.enter(each, masked)
+        return total
+    return count(loop.body), steps
 
 
 def may_repeat(loop: For) -> bool:
@@ -113,12 +119,65 @@ def have_own_elements(loop: For) -> bool:
     """Whether the iterations of a loop may run statement by statement: what one stores, no other
     one accesses.
     """
-    steps, stored = Steps({loop.index: 1}), {}
-    gathers(loop.body, steps)
+    _, steps = gathers(loop)
     accesses = [each for each in walk(loop.body) if isinstance(each, Load | Store)]
-    for each in accesses:
-        if isinstance(each, Store):
-            stored[each.buffer] = each.index
+    stored = {each.buffer: each.index for each in accesses if isinstance(each, Store)}
     return all(each.index == stored.get(each.buffer, each.index)
                and (isinstance(each, Load) or steps.at(each.buffer, each.index))
                for each in accesses)
+
+
+# -- sums in lanes ---------------------------------------------------------------------------------
+# The order in which machine code adds up the terms of a loop depends neither on LLVM and its level
+# nor on the processor: code that is compiled quickly and code that runs quickly give the same bits.
+
+
+def lanes_of_sum(loop: For) -> int:
+    """How many partial results a loop that reduces has: iteration k belongs to lane k modulo their
+    number. 0 for one with loops inside, or with branches between cheap terms.
+    """
+    if loop.vectorize != "reduce" or loop.trip_count is None:
+        return 0
+    ops, inside = reductions(loop), [*walk(loop.body)]
+    functions = [each.target.dtype.itemsize for each in inside
+                 if isinstance(each, Let) and each.op in FORMULAS]
+    if (not ops or any(x.dtype == BOOL and op not in ORDERLESS for x, op in ops.items())
+            or not functions and any(isinstance(each, Declare | If) for each in inside)
+            or not is_straight(loop.body) or not have_own_elements(loop)):
+        return 0
+    if ORDERLESS.issuperset(ops.values()) and not functions:
+        sizes = [x.dtype.itemsize for x in ops] + [x.dtype.itemsize for x in accesses(inside)]
+        enough = 1 << (loop.trip_count - 1).bit_length()
+        return min(REGISTER // max(sizes), enough) if loop.trip_count >= SHORT else 0
+    nbytes = next((sizes[bool(functions)] for least, sizes in BYTES.items()
+                   if loop.trip_count >= least), 0)
+    lanes = nbytes // max(x.dtype.itemsize for x in ops)
+    if functions and nbytes:  # which are called for whole registers
+        return max(lanes, REGISTER // max(functions))
+    return min(lanes, 1 << loop.trip_count.bit_length() - 1) if lanes else 0
+
+
+@cached_on_node
+def reductions(loop: For) -> dict[Variable, str]:
+    """The operation that combines each variable from outside of a loop with a term; empty if one is
+    assigned anything else.
+    """
+    lets: dict[Operand, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
+    variables: dict[Operand, Variable] = {
+        each.target: each.variable for each in loop.body if isinstance(each, Read)}
+    ops = {}
+    for each in assignments(loop):
+        let = lets.get(each.value)
+        if each not in loop.body or let is None or let.op not in REDUCING or each.variable not in (
+                variables.get(x) for x in let.args):
+            return {}
+        ops[each.variable] = let.op
+    return ops
+
+
+@cached_on_node
+def assignments(loop: For) -> list[Assign]:
+    """The assignments in a loop to variables from outside of it."""
+    own = {each.variable for each in walk(loop.body) if isinstance(each, Declare)}
+    return [each for each in walk(loop.body)
+            if isinstance(each, Assign) and each.variable not in own]

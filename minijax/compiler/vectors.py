@@ -15,7 +15,6 @@ from minijax.primitives.infix import infix
 
 from .arithmetic import Arithmetic
 from .builder import Builder
-from .cpu import vector_registers
 from .elementary import FORMULAS
 from .loops import OPS, For, Let, Operand, Scalar, Statement, walk
 
@@ -77,8 +76,3 @@ def called_in(body: Iterable[Statement]) -> set[Function]:
 def calls(loop: For, called: Collection[Function]) -> bool:
     """Whether the body of a loop calls such functions."""
     return any(f in called for f in functions_in(loop.body))
-
-
-def lanes_of(called: Collection[Function]) -> int:
-    """The vector length of the functions: a register full of the widest dtype."""
-    return vector_registers()[1] // max((f.dtype.itemsize for f in called), default=1)

@@ -7,9 +7,9 @@ from unittest import mock
 
 from minijax.compiler import function_text, loop_unrolling
 from minijax.compiler.builder import Builder, identity_element
-from minijax.compiler.lanes import reductions
 from minijax.compiler.loops import (Assign, Buffer, For, Load, Operand, Read, Statement, Store,
                                     substituted)
+from minijax.compiler.vectorization import reductions
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from minijax import config, jit, lax, numpy as jnp, tree
+from minijax import config, disable_jit, jit, lax, numpy as jnp, tree
 from minijax.compiler import cpu, function_text, llvm
 from minijax.compiler.builder import Builder
 from minijax.compiler.loops import For, Buffer, walk
@@ -13,6 +13,7 @@ from minijax.compiler.lowered import Lowered
 from minijax.compiler.steps import Steps
 from minijax.compiler.vectorization import gathers, lanes_in
 from tests.compiler.scalar_loops import scalar_loops
+from tests.compiler.test_llvm import accumulation, run
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(5, 1000)).astype(np.float32)
@@ -163,7 +164,7 @@ def test_a_variable_that_a_branch_assigns_is_no_index_of_one_element():
         with b.when(b.gt(b.load(x, flat(i)), 0.)):
             b.assign(place, b.index(1))
         b.store(y, flat(i), b.load(x, flat(b.read(place))))
-    assert gathers(loop_of(write).body, Steps()) == 1
+    assert gathers(loop_of(write))[0] == 1
 
 
 def test_steps_are_those_of_the_numbers():
@@ -175,3 +176,51 @@ def test_steps_are_those_of_the_numbers():
     for each in loop.body:
         steps[each.target] = steps.of(each)
     assert [steps[x] for x in numbers] == [1, -1, -4, 6, None]
+
+
+# -- sums in lanes ---------------------------------------------------------------------------------
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def total(op, x, lanes):
+    """The reduction of an array in lanes, by NumPy."""
+    combine, start = {"add": (np.add, 0), "mul": (np.multiply, 1)}[op]
+    partials = np.full(max(lanes, 1), start, x.dtype)
+    for first in range(0, x.size, partials.size):
+        row = x[first:first + partials.size]
+        partials[:row.size] = combine(partials[:row.size], row)
+    while partials.size > 1:
+        partials = combine(*np.split(partials, 2))
+    return combine(x.dtype.type(0), partials[0])
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("op, dtype, size, lanes", [
+    ("add", F32, 15, 0), ("add", F32, 16, 16), ("add", F32, 63, 16), ("add", F32, 64, 32),
+    ("add", F32, 1000, 32), ("add", F64, 1000, 16), ("add", F64, 17, 8)])
+def test_a_sum_has_the_order_of_its_lanes(op, dtype, size, lanes, quick):
+    x = np.random.default_rng(size).normal(size=size).astype(dtype)
+    with config.disable_most_optimizations(quick):
+        _, [result] = run(accumulation(op, dtype, size, "reduce"), x)
+    assert result.tobytes() == total(op, x, lanes).tobytes()
+
+
+def test_sums_in_other_orders_differ():
+    x = np.random.default_rng(1000).normal(size=1000).astype(F32)
+    assert len({total("add", x, lanes).tobytes() for lanes in (0, 8, 16, 32)}) > 2
+
+
+@pytest.mark.parametrize("n", [3, 16, 20, 64, 100, 1000])
+@pytest.mark.parametrize("f", [
+    lambda y: (y > .9).any(), lambda y: (y < 2).all(), lambda y: (y * 50).astype("int8").max(),
+    lambda y: (y * 50).astype("int16").sum(), lambda y: y.astype("float16").max(),
+    lambda y: ((y > .9).any(), y.sum())])
+def test_terms_may_be_narrower_than_the_functions_that_they_come_from(f, n):
+    x = jnp.linspace(-8, 9, n)
+    for g in (jnp.sin, jnp.exp):  # a called one, and one that is inlined
+        with disable_jit():
+            expected = f(g(x))
+        for found, wanted in zip(*map(tree.leaves, (jit(lambda x, g=g: f(g(x)))(x), expected)),
+                                 strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)

@@ -85,7 +85,7 @@ MISTAKES = {
     "a dropped dependency": instead(nests.Fusion, "earliest", without_one_read),
     "a loop merged with what it reads elsewhere": instead(nests, "_aligned", always),
     "the last row of the tiles": instead(
-        schedule, "_strip", lambda right: lambda b, k, n: right(b, k, n - 1)),
+        builder.Builder, "strip", lambda right: lambda b, k, n, size: right(b, k, n - 1, size)),
     "a load before the store": instead(builder.Builder, "invalidate", still_frozen),
     "a load that is remembered after a store": instead(builder.Builder, "invalidate", same_version),
     "equal but for a parameter": instead(

@@ -159,11 +159,6 @@ def radices(n: int, most: int = 8) -> list[int]:
     return steps
 
 
-def smooth_above(n: int) -> int:
-    """The least number at or above n whose factors are twos and at most one three or five."""
-    return min(k << max(0, math.ceil(math.log2(n / k))) for k in (1, 3, 5))
-
-
 def roots(b: Any, n: int, powers: np.ndarray, dtype: Any) -> list:
     """``exp(-2πik/n)`` for some k, as constants."""
     return constants(b, np.exp(-2j * np.pi * powers / n), dtype)
@@ -194,7 +189,8 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
 
     for k, r in enumerate(steps):
         left //= r
-        contiguous_after = contiguous or (width == 1 and _is_contiguous(stride, r))
+        # Transforms are contiguous after a step if they fill a vector, or are easily shuffled.
+        contiguous_after = contiguous or width == 1 and (stride * r >= 8 or stride * r in (2, 4))
         with contextlib.ExitStack() as loops:
             if k == 0 or left == 1:
                 i = loops.enter_context(b.loop(n // r, vectorize="parallel" * (width == 1)))
@@ -213,12 +209,6 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
                 load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
                 store if left == 1 else lambda i, j, z, k=k: write(halves[k % 2], place(i, j), z))
         stride, contiguous = stride * r, contiguous_after
-
-
-def _is_contiguous(stride: int, r: int) -> bool:
-    """Whether transforms are contiguous after a step: they fill a vector, or are easily shuffled.
-    """
-    return stride * r >= 8 or stride * r in (2, 4)
 
 
 def _butterflies(b: Any, sizes: tuple[int, ...], iteration: tuple, contiguous: tuple[bool, bool],
@@ -328,7 +318,8 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
 
 def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
     """Bluestein: with ``ij = (i² + j² - (i - j)²) / 2`` the transform is a convolution."""
-    size = smooth_above(2 * n - 1)
+    # The least length whose factors are twos and at most one three or five.
+    size = min(k << max(0, math.ceil(math.log2((2 * n - 1) / k))) for k in (1, 3, 5))
     chirp = np.exp(-1j * np.pi * (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / n)
     filter_ = np.zeros(size, complex)
     filter_[:n] = chirp.conj()

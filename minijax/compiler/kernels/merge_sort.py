@@ -63,14 +63,14 @@ class MergeSort:
                 halves, side = self.sorted_tile(tile, source, row, first, count)
                 with self.masked_loop(count, tile) as i:
                     index = *row, b.add(first, i)
-                    self.store(into, index, [b.load(x, (side, i)) for x in halves])
+                    b.store_all(into, index, [b.load(x, (side, i)) for x in halves])
             source = _loader(b, into)
         while run < n:
             into = outs if 2 * run >= n else places[1]
             with nest(b, rows, "parallel") as row, b.loop(n, vectorize="parallel") as i:
                 load = functools.partial(source, row)
                 at = self.merge_position(load, i, n, b.index(run), run.bit_length())
-                self.store(into, (*row, at), load(i))
+                b.store_all(into, (*row, at), load(i))
             source, places, run = _loader(b, into), places[::-1], 2 * run
 
     def top_of_tiles(self, rows: tuple, n: int, k: int, source: Callable) -> tuple[Callable, int]:
@@ -86,7 +86,7 @@ class MergeSort:
                 at = b.min(i, b.sub(count, 1))
                 xs = [b.select(in_range, b.load(x, (side, at)), other)
                       for x, other in zip(halves, sentinel, strict=True)]
-                self.store(into, (*row, b.add(start, i)), xs)
+                b.store_all(into, (*row, b.add(start, i)), xs)
         return _loader(b, into), tiles * k
 
     # -- one block -----------------------------------------------------------------------------
@@ -96,12 +96,7 @@ class MergeSort:
         """Open loops over tiles of one size: the row, the tile's first index, its length."""
         b, tile = self.b, size or self.tile
         with nest(b, rows, "parallel") as row, b.loop(-(-n // tile), vectorize="parallel") as k:
-            yield row, *self.extent(n, tile, k)
-
-    def extent(self, n: int, tile: int, k: Any) -> tuple:
-        """The first index of a tile, and its length."""
-        b, first = self.b, self.b.mul(k, tile)
-        return first, b.min(b.sub(n, first), tile) if n % tile else b.index(tile)
+            yield row, *b.strip(k, n, tile)
 
     def sorted_tile(self, size: int, source: Callable, row: tuple, first: Any, count: Any
                     ) -> tuple[list, int]:
@@ -111,26 +106,21 @@ class MergeSort:
         b, passes = self.b, (size - 1).bit_length()
         halves = [b.temp((2, size), dtype) for dtype in self.dtypes]
         with self.masked_loop(count, size) as i:
-            self.store(halves, (0, i), source(row, b.add(first, i)))
+            b.store_all(halves, (0, i), source(row, b.add(first, i)))
         with b.loop(passes) as p:
             side, run = b.and_(p, 1), b.shl(b.index(1), p)
             with self.masked_loop(count, size) as i:
                 element = lambda k: [b.load(x, (side, k)) for x in halves]
                 at = self.merge_position(element, i, count, run, b.add(p, 1))
-                self.store(halves, (b.sub(1, side), at), element(i))
+                b.store_all(halves, (b.sub(1, side), at), element(i))
         return halves, passes % 2
 
     @contextlib.contextmanager
     def masked_loop(self, count: Any, size: int) -> Iterator[Any]:
         """A loop of constant length, masked beyond `count`."""
         with self.b.loop(size, vectorize="parallel") as i, (
-                contextlib.nullcontext() if count is self.b.index(size)
-                else self.b.when(self.b.lt(i, count))):
+                self.b.when(count is self.b.index(size) or self.b.lt(i, count))):
             yield i
-
-    def store(self, into: list, place: tuple, xs: list) -> None:
-        for buffer, x in zip(into, xs, strict=True):
-            self.b.store(buffer, place, x)
 
     # -- merging -------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ The `loop` rule of `cumsum` and its like. Chapter 27.
 In JAX: `associative_scan` in rounds; in CUDA: CUB's `DeviceScan`.
 """
 
-import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -100,7 +99,7 @@ class _Scan:
                 with b.loop(size, vectorize="running") as k:
                     result, place = op(b.read(so_far), b.load(tile, (k,))), b.add(first, k)
                     b.assign(so_far, result)
-                    with contextlib.nullcontext() if n % size == 0 else b.when(b.lt(place, n)):
+                    with b.when(n % size == 0 or b.lt(place, n)):
                         store(result, above, place, j)
 
     def in_parts(self, n: int, size: int, emit: Callable) -> None:

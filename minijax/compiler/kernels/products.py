@@ -249,11 +249,10 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequenc
 
     with nest(b, (chains, panels // tile_panels * tile_rows), "parallel") as (chain, tile):
         group, above = b.unravel(tile, (panels // tile_panels, tile_rows))
-        first, left, top = b.mul(chain, CHAIN), b.mul(group, tile_panels), b.mul(above, tile_strips)
-        rest = b.min(b.sub(strips, top), tile_strips) if strips % tile_strips else tile_strips
+        first, left = b.mul(chain, CHAIN), b.mul(group, tile_panels)
+        top, rest = b.strip(above, strips, tile_strips)
         with b.loop(b.min(b.sub(parts, first), min(parts, CHAIN))) as part:
-            t = b.mul(b.add(first, part), max_terms)
-            terms = b.min(b.sub(k, t), max_terms) if k % max_terms else b.index(max_terms)
+            t, terms = b.strip(b.add(first, part), k, max_terms)
             if packs:
                 packed = b.temp((tile_panels, max_terms, width), dtype, "near")
                 with b.loop(tile_panels) as panel, nest(b, (terms, width), "parallel") as (i, j):

@@ -4,7 +4,6 @@ numbers of each tile, sorted by the digit in shared memory, behind those of the 
 Builds on merge_sort.py, which sorts short rows. Chapter 27. In CUDA: CUB's `DeviceRadixSort`.
 """
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -52,7 +51,7 @@ class RadixSort(MergeSort):
                 for key in reversed(range(self.num_keys)):
                     self.sort_tile(halves, count, key, 0, self.bits[key])
                 with self.b.loop(n, vectorize="parallel") as i:
-                    self.store(outs, (*row, i), self.element(halves, 0, i))
+                    self.b.store_all(outs, (*row, i), self.element(halves, 0, i))
             return
         places, passes = [temps(), temps()], [
             (key, shift) for key in reversed(range(self.num_keys))
@@ -68,12 +67,10 @@ class RadixSort(MergeSort):
     def histograms(self, rows: tuple, n: int, source: Callable, passes: list) -> Any:
         """For each pass and digit how many elements of a row have a smaller one."""
         b = self.b
-        counts, starts = (b.temp((*rows, len(passes), WIDE_DIGITS), np.int32, name)
-                          for name in ("counts", "starts"))
-        with nest(b, counts.shape, "parallel") as place:
-            b.store(counts, place, 0)
+        shape = *rows, len(passes), WIDE_DIGITS
+        counts, starts = self.zeros(shape, "counts"), b.temp(shape, np.int32, "starts")
         with self.tiles(rows, n, HISTOGRAM * self.tile) as (row, first, count):
-            numbers = self.zeros(len(passes) * WIDE_DIGITS, "numbers")
+            numbers = self.zeros((len(passes) * WIDE_DIGITS,), "numbers")
             with self.masked_loop(count, min(n, HISTOGRAM * self.tile)) as i:
                 xs = source(row, b.add(first, i))
                 for p, (key, shift) in enumerate(passes):
@@ -94,12 +91,12 @@ class RadixSort(MergeSort):
         """
         b, (key, shift) = self.b, passes[p]
         with nest(b, rows, "parallel") as row:
-            before = self.zeros(WIDE_DIGITS, "before")
+            before = self.zeros((WIDE_DIGITS,), "before")
             with b.loop(-(-n // self.tile), vectorize="chained") as k:
-                first, count = self.extent(n, self.tile, k)
+                first, count = b.strip(k, n, self.tile)
                 move = b.temp((WIDE_DIGITS,), np.int32, "move")
                 halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
-                numbers = self.zeros(WIDE_DIGITS, "numbers")
+                numbers = self.zeros((WIDE_DIGITS,), "numbers")
                 with self.masked_loop(count, self.tile) as i:
                     digit = digit_of(b, self.element(halves, 0, i)[key], shift, WIDE_BITS)
                     b.atomic("add", numbers, (digit,), 1)
@@ -114,13 +111,13 @@ class RadixSort(MergeSort):
                 with self.masked_loop(count, self.tile) as i:
                     xs = self.element(halves, 0, i)
                     by = b.load(move, (digit_of(b, xs[key], shift, WIDE_BITS),))
-                    self.store(into, (*row, b.add(i, b.convert(by, np.int64))), xs)
+                    self.b.store_all(into, (*row, b.add(i, b.convert(by, np.int64))), xs)
 
-    def zeros(self, size: int, name: str) -> Any:
+    def zeros(self, shape: tuple[int, ...], name: str) -> Any:
         """Counters that begin at zero."""
-        counters = self.b.temp((size,), np.int32, name)
-        with self.b.loop(size, vectorize="parallel") as d:
-            self.b.store(counters, (d,), 0)
+        counters = self.b.temp(shape, np.int32, name)
+        with nest(self.b, shape, "parallel") as place:
+            self.b.store(counters, place, 0)
         return counters
 
     def running_total(self, numbers: Any, totals: Any, place: tuple = ()) -> None:
@@ -138,7 +135,7 @@ class RadixSort(MergeSort):
         size = THREADS << (-(-n // THREADS) - 1).bit_length()
         halves = [self.b.temp((2, size + size // 32), dtype) for dtype in self.dtypes]
         with self.masked_loop(count, n) as i:
-            self.store(halves, (0, self.padded(i)), load(i))
+            self.b.store_all(halves, (0, self.padded(i)), load(i))
         return halves
 
     def padded(self, i: Any) -> Any:
@@ -176,8 +173,7 @@ class RadixSort(MergeSort):
         def elements(t: Any) -> Iterator[tuple]:
             with b.loop(each) as e:
                 first = b.mul(t, each)
-                with (contextlib.nullcontext() if count is b.index(size)
-                      else b.when(b.lt(b.add(first, e), count))):
+                with b.when(count is b.index(size) or b.lt(b.add(first, e), count)):
                     xs = [b.load(x, (side, b.add(self.padded(first), e))) for x in halves]
                     at = self.cell(digit(xs), t)
                     yield xs, at, b.convert(b.load(counts, (at,)), np.int64)
@@ -191,7 +187,7 @@ class RadixSort(MergeSort):
         with b.loop(THREADS, vectorize="parallel") as t:
             for xs, at, place in elements(t):
                 b.store(counts, (at,), b.convert(b.add(place, 1), np.uint16))
-                self.store(halves, (b.sub(1, side), self.padded(place)), xs)
+                self.b.store_all(halves, (b.sub(1, side), self.padded(place)), xs)
 
     def add_up(self, counts: Any, totals: Any) -> None:
         """The exclusive prefix sums of the counters, in place."""

@@ -115,8 +115,7 @@ class _Updates:
         """Combine values with the elements at a target, or replace these."""
         if join:
             xs = join(self.b, [self.b.load(out, target) for out in self.outputs], xs)
-        for out, x in zip(self.outputs, xs, strict=True):
-            self.b.store(out, target, x)
+        self.b.store_all(self.outputs, target, xs)
 
     def store_last(self) -> None:
         """Store the last update of each target: the one with the greatest number."""
@@ -146,8 +145,7 @@ class _Updates:
         self.places, self.order = (b.temp((self.count,), dtype) for dtype in dtypes)
         if are_sorted:
             with b.loop(self.count, vectorize="parallel") as i:
-                for buffer, x in zip((self.places, self.order), key((), i), strict=True):
-                    b.store(buffer, (i,), x)
+                b.store_all((self.places, self.order), (i,), key((), i))
         else:
             sorter_of(b, 1, dtypes, self.count, out.size + 1).sort_rows(
                 (), self.count, key, lambda: [b.temp((self.count,), dtype) for dtype in dtypes],
@@ -194,22 +192,23 @@ class _Updates:
         term: Callable = lambda i, window: values(self.index(self.update_at(i), window))
         partial: Callable = lambda i, window: b.load(partials, (i, *window))
         while stride < self.count:
-            next_stride = stride * SEGMENT_STEP
-            with self.each() as (i, window), b.when(
-                    b.or_(self.starts_segment(i), b.eq(b.rem(i, next_stride), 0))):
-                total = b.variable(term(i, window))
-                j = b.variable(b.mul(b.add(b.div(i, stride), 1), stride))
-
-                def in_segment(i: Any = i, j: Any = j, stop: int = next_stride) -> Any:
-                    return b.and_(b.ne(b.rem(b.read(j), stop), 0), self.same_target(i, b.read(j)))
-
-                def step(window: tuple = window, j: Any = j, total: Any = total,
-                         term: Callable = term, stride: int = stride) -> None:
-                    b.assign(total, op(b.read(total), term(b.read(j), window)))
-                    b.assign(j, b.add(b.read(j), stride))
-                b.while_loop(in_segment, step)
-                b.store(partials, (i, *window), b.read(total))
-            stride, term = next_stride, partial
+            self.reduce_runs(op, term, stride, partials)
+            stride, term = stride * SEGMENT_STEP, partial
         with (self.each() as (i, window), b.when(self.starts_segment(i)),
               self.at(self.update_at(i), window) as (target, _)):
             self.store(target, [partial(i, window)], join)
+
+    def reduce_runs(self, op: Callable, term: Callable, stride: int, partials: Any) -> None:
+        """Of the terms at every stride reduce runs into the first of each."""
+        b, stop = self.b, stride * SEGMENT_STEP
+        with self.each() as (i, window), b.when(
+                b.or_(self.starts_segment(i), b.eq(b.rem(i, stop), 0))):
+            total = b.variable(term(i, window))
+            j = b.variable(b.mul(b.add(b.div(i, stride), 1), stride))
+
+            def step() -> None:
+                b.assign(total, op(b.read(total), term(b.read(j), window)))
+                b.assign(j, b.add(b.read(j), stride))
+            b.while_loop(lambda: b.and_(b.ne(b.rem(b.read(j), stop), 0),
+                                        self.same_target(i, b.read(j))), step)
+            b.store(partials, (i, *window), b.read(total))

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..function_splitting import split_body
 from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Call, Check, Declare, For, If,
                      Kernel, Launch, Let, Load, Read, Scalar, Statement, Store, Variable, While,
                      accesses, bodies, defined, substituted, used, walk, with_bodies)
 from ..memory import layout
+from ..outlining import split_body
 from ..probe import cost_of
 from ..scalars import BOOL
 from .coalescing import (MAX_REPEATED, collapse_nest, interleaved, is_aligned, is_memory_bound,

@@ -17,11 +17,11 @@ import numpy as np
 
 from ..arithmetic import Arithmetic
 from ..builder import identity_element, reduce_pairwise
-from ..lanes import reductions
 from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
                      Kernel, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable,
                      While, accesses, copied, private_temps, substituted, walk, with_bodies)
 from ..scalars import BOOL
+from ..vectorization import reductions
 from .coalescing import collapse_nest, interleaved, is_aligned, is_straight
 
 THREADS = 256       # of a block

@@ -1,7 +1,8 @@
-"""Scatters of one number into each row of equal numbers become comparisons with the column.
+"""Scatters into equal numbers: of one number into each row they become comparisons with the column,
+which are fused with what reads them; sums with others become in-place scatter-adds.
 
-The derivative of a loss that reads one column of each row is such a scatter, and is fused with what
-reads it then.  Builds on jaxpr.py.  Chapter 22.  In XLA: `ScatterExpander` makes a loop instead.
+Both are derivatives, of reading a column of each row, and a window.  Builds on jaxpr.py. Chapter
+22. In XLA: fusions of `dynamic-update-slice`; in JAX: references that accumulate.
 """
 
 import math
@@ -17,9 +18,13 @@ from minijax.primitives.algebra import add
 from minijax.primitives.axes import without
 from minijax.primitives.comparison import clamp, eq, select_n_p
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.joining import concatenate_p
+from minijax.primitives.dynamic_slice import one_window
+from minijax.primitives.gather_scatter import scatter_add_p
+from minijax.primitives.joining import concatenate, concatenate_p
 from minijax.primitives.shape import broadcasted_iota
-from minijax.primitives.windows import GatherScatterMode
+from minijax.primitives.windows import GatherScatterMode, ScatterDimensionNumbers
+
+LARGE = 1 << 10  # numbers: for fewer it does not matter
 
 
 def as_comparison(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
@@ -99,3 +104,53 @@ def _counted_axis(value: Any) -> int | None:
                 np.arange(n).reshape(-1, *[1] * (value.ndim - d - 1)), value.shape)):
             return d
     return None
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+
+def as_scatter_add(eqn: JaxprEqn, sums: set[Atom], producers: Mapping[Atom, JaxprEqn]
+                   ) -> tuple[ClosedJaxpr, Sequence[Atom]] | None:
+    """The program for a sum with a scatter into zeros, and its arguments; else None.
+
+    >>> import minijax, numpy as np
+    >>> def f(x):
+    ...     row = lambda h, i: (h * x[i], None)
+    ...     return minijax.lax.scan(row, x[0], np.arange(9))[0].sum()
+    >>> lowered = minijax.jit(minijax.grad(f)).lower(np.ones((999, 9), np.float32))
+    >>> "scatter-add" in lowered.as_text("simplified")
+    True
+    """
+    if eqn.primitive.name != "add_any" or eqn.outvars[0].aval.size < LARGE:
+        return None
+    for total, term in (eqn.invars, eqn.invars[::-1]):
+        producer = producers.get(term)
+        rewrite = producer and total in sums and _scatter_into_zeros(producer, producers)
+        if rewrite:
+            add, operands = rewrite
+            args = (total, *operands)
+            if 2 * operands[0].aval.size <= total.aval.size:
+                return tracing.stage(add, [x.aval for x in args]), args
+    return None
+
+
+def _scatter_into_zeros(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn]
+                        ) -> tuple[Callable[..., list[Array]], Sequence[Atom]] | None:
+    """The scatter-add that replaces adding the result of an equation, if that puts updates into
+    zeros; and its operands.
+    """
+    x, *operands = eqn.invars
+    zero = _only_value(x, producers)
+    if eqn.primitive.name not in ("dynamic_update_slice", "scatter-add") or (
+            zero is None or zero.value != 0):
+        return None
+    if eqn.primitive.name == "scatter-add":
+        indices, updates = operands
+        return lambda total, updates, indices: [
+            scatter_add_p.bind(total, indices, updates, **eqn.params)], (updates, indices)
+
+    def add(total: Array, update: Array, *starts: Array) -> list[Array]:
+        indices = concatenate([broadcast_at(i, (), (1,)) for i in starts], 0)
+        return [scatter_add_p.bind(total, indices, update, **one_window(
+            ScatterDimensionNumbers, len(starts)))]
+    return add, operands
