@@ -1,8 +1,9 @@
-"""Scatters into equal numbers: of one number into each row they become comparisons with the column,
-which are fused with what reads them; sums with others become in-place scatter-adds.
+"""Scatters at a known place become updates of a slice. Scatters into equal numbers: of one number
+into each row they become comparisons with the column, which are fused with what reads them; sums
+with others become in-place scatter-adds.
 
-Both are derivatives, of reading a column of each row, and a window.  Builds on jaxpr.py. Chapter
-22. In XLA: fusions of `dynamic-update-slice`; in JAX: references that accumulate.
+The last two are derivatives, of reading a column of each row, and a window.  Builds on jaxpr.py.
+Chapter 22. In XLA: fusions of `dynamic-update-slice`; in JAX: references that accumulate.
 """
 
 import math
@@ -14,17 +15,23 @@ import numpy as np
 from minijax.core import Array, tracing
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from minijax.primitives.ad_util import broadcast_at, broadcast_in_dim_p, reshaped
-from minijax.primitives.algebra import add
+from minijax.primitives.algebra import add, max, min, mul, sub
 from minijax.primitives.axes import without
 from minijax.primitives.comparison import clamp, eq, select_n_p
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.dynamic_slice import one_window
+from minijax.primitives.dynamic_slice import dynamic_update_slice, one_window
 from minijax.primitives.gather_scatter import scatter_add_p
 from minijax.primitives.joining import concatenate, concatenate_p
 from minijax.primitives.shape import broadcasted_iota
+from minijax.primitives.slicing import slice
 from minijax.primitives.windows import GatherScatterMode, ScatterDimensionNumbers
 
 LARGE = 1 << 10  # numbers: for fewer it does not matter
+
+# The names of scatters, and how updates are joined with what is there.
+_JOINS: dict[str, Callable[[Array, Array], Array]] = {
+    "scatter": lambda x, new: new, "scatter-add": add, "scatter-sub": sub, "scatter-mul": mul,
+    "scatter-min": min, "scatter-max": max}
 
 
 def as_comparison(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
@@ -61,6 +68,38 @@ def as_comparison(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
         return [select_n_p.bind(is_here, value, add(value, new) if adds else new)]
     args = value, columns, updates
     return tracing.stage(select, [x.aval for x in args]), args
+
+
+def as_update(eqn: JaxprEqn, value_of: Callable[[Atom], Any]
+              ) -> tuple[ClosedJaxpr, Sequence[Atom]] | None:
+    """The program for a scatter of one window whose place is known, and its arguments; else None.
+
+    >>> import minijax, numpy as np
+    >>> lowered = minijax.jit(lambda x: x.at[1:-1].add(2)).lower(np.ones(9, np.float32))
+    >>> "scatter" in lowered.as_text("simplified")
+    False
+    """
+    join = _JOINS.get(eqn.primitive.name)
+    if join is None or len(eqn.outvars) > 1 or eqn.invars[1].aval.ndim != 1:
+        return None
+    (x, indices, updates), numbers = eqn.invars, eqn.params["dimension_numbers"]
+    known = value_of(indices)
+    if known is None:
+        return None
+    starts = [0] * x.aval.ndim
+    for axis, start in zip(numbers.scatter_dims_to_operand_dims, known.tolist(), strict=True):
+        starts[axis] = start
+    sizes, shape = iter(updates.aval.shape), x.aval.shape
+    window = tuple(1 if d in numbers.inserted_window_dims else next(sizes)
+                   for d in range(len(shape)))
+    ends = [i + size for i, size in zip(starts, window, strict=True)]
+    if any(i < 0 or end > n for i, end, n in zip(starts, ends, shape, strict=True)):
+        return None
+
+    def update(x: Array, updates: Array) -> list[Array]:
+        new = join(slice(x, starts, ends), reshaped(updates, window))
+        return [dynamic_update_slice(x, new, starts)]
+    return tracing.stage(update, [x.aval, updates.aval]), (x, updates)
 
 
 def _only_value(x: Atom, producers: Mapping[Atom, JaxprEqn]) -> Literal | None:

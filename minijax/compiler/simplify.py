@@ -13,7 +13,8 @@ import numpy as np
 
 from minijax.util import context
 from minijax import core
-from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
+from minijax.core.jaxpr import (
+    Atom, ClosedJaxpr, JaxprEqn, Literal, Var, partition_list, subjaxprs)
 from minijax.core.dce import without_dead_equations
 from minijax.primitives.convert import copy_p
 
@@ -21,7 +22,7 @@ from .algebraic_simplification import by_law, multiply_by_reciprocals
 from .dilated_convolutions import by_phases
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .scan_hoisting import hoist_products
-from .scatters import as_comparison, as_scatter_add
+from .scatters import as_comparison, as_scatter_add, as_update
 from .transpose_folding import fold_transposes
 
 # Of an array that is computed while the program is compiled: the most elements, and operations.
@@ -108,6 +109,8 @@ class Simplifier:
             return args
         called = eqn.params.get(CALLS.get(eqn.primitive.name, "")) or program_of(eqn)
         if called is None:
+            eqn = self.with_places_inside(eqn)
+            args = self._atoms(eqn.invars)
             eqn = in_parts(eqn, args, simplify)
             called = hoist_products(eqn) or by_phases(eqn)
         if called is not None:
@@ -116,11 +119,30 @@ class Simplifier:
             outs = self.enter(*comparison)
             self.producers[outs[0]] = eqn  # for sums with it
             return outs
+        if update := as_update(eqn, self.value_of):
+            return self.enter(*update)
         if scatter := as_scatter_add(eqn, self.owned_sums, self.producers):
             total = self.enter(*scatter)
             self.owned_sums.update(total)
             return total
         return self._simplified(eqn)
+
+    def with_places_inside(self, eqn: JaxprEqn) -> JaxprEqn:
+        """A scan in which the few constant integers are known that it reads and writes at."""
+        if eqn.primitive.name != "scan":
+            return eqn
+        closed, count = eqn.params["jaxpr"], eqn.params["num_consts"]
+        values = [self.value_of(self._atoms([x])[0]) if x.aval.ndim == 1 and x.aval.size < 8
+                  and x.aval.dtype.kind == "i" else None for x in eqn.invars[:count]]
+        is_known = [x is not None for x in values] + [False] * (len(eqn.invars) - count)
+        invars, _ = partition_list(eqn.invars, is_known)
+        own, known = partition_list(closed.jaxpr.invars, is_known)
+        if not known:
+            return eqn
+        jaxpr = closed.jaxpr.replace(invars=own, constvars=[*closed.jaxpr.constvars, *known])
+        consts = (*closed.consts, *(x for x in values if x is not None))
+        return eqn.replace(invars=tuple(invars), params=eqn.params | {
+            "jaxpr": ClosedJaxpr(jaxpr, consts), "num_consts": count - len(known)})
 
     def _simplified(self, eqn: JaxprEqn) -> Sequence[Atom]:
         """The results of an equation of the new program; the first of equal equations is kept."""

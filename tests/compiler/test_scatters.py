@@ -1,4 +1,4 @@
-"""Scatters of one number into each row are comparisons with the column."""
+"""Scatters of one number into each row are comparisons with the column; at a known place, updates."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,33 @@ SCATTERS = {
     "windows": ("jnp.zeros((7, 5)).at[L].add(x)", False),
     "other numbers": ("x.at[jnp.arange(7), L].add(x[:, 0])", False),
 }
+PLACES = {
+    "slices": ("x.at[1:-1, 2:].set(x[1:-1, :3])", True), "rows": ("x.at[2].add(x[3])", True),
+    "the last element": ("x.at[-1, -2].multiply(2)", True), "extrema": (
+        "x.at[1:3].min(0.1).at[:, 1].max(0.2)", True), "divided": ("x.at[:2].divide(3)", True),
+    "clipped, inside": ("x.at[2:4].set(7., mode='clip')", True),
+    "outside": ("x.at[9].set(1., mode='drop')", False), "to powers": ("x.at[1].power(2)", True),
+    "by a function": ("x.at[1].apply(jnp.sin)", True), "one index from an array": (
+        "x.at[L[1]].set(1.)", False), "two rows": ("x.at[np.array([1, 2])].add(1.)", False),
+    "gradient of a slice": ("jax.grad(lambda x: (x[1:3] ** 2).sum())(x)", True),
+    "in a scan": ("lax.scan(lambda c, r: (c.at[1:-1].add(r[2:] - r[:-2]), c[0]), x[0, 1:], x[:, :4])",
+                  True),
+    "in a loop": ("lax.fori_loop(0, 9, lambda i, c: c.at[0].set(c[-1]).at[1:, 2].add(i), x)", True),
+    "in a batch": ("jax.vmap(lambda r: r.at[1:3].add(r[0]))(x)", True),
+    "read in a scan at two": ("lax.scan(lambda c, r: (c.at[1].set(c[np.array([0, 2])].sum()), c[3])"
+                              ", x[0], x)", True)}
 OPERANDS = "(jnp.sin(jnp.arange(35.)).reshape(7, 5), jnp.array([0, 4, 2, 2, 3, -1, 1]))"
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_at_a_known_place_they_are_updates_of_a_slice(name):
+    text, is_update = PLACES[name]
+    program = f"jax.jit(lambda x, L: {text})"
+    found, wanted = (evaluated(f"{f}{OPERANDS}", minijax) for f in (program, program[7:]))
+    for one, other in zip(minijax.tree.leaves(found), minijax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    text = evaluated(f"{program}.lower{OPERANDS}.as_text('simplified')", minijax)
+    assert ("scatter" not in text) == is_update
 
 
 @pytest.mark.parametrize("name", SCATTERS)
