@@ -358,27 +358,23 @@ def _broadcast_shape(x: ShapedArray, shape: Shape, broadcast_dimensions: tuple) 
 
 
 def broadcast_along(x: np.ndarray, shape: Shape, broadcast_dimensions: tuple) -> np.ndarray:
-    aligned = [1] * len(shape)
-    for n, d in zip(x.shape, broadcast_dimensions, strict=True):
-        aligned[d] = n
-    x = x.reshape(aligned)
+    sizes = dict(zip(broadcast_dimensions, x.shape, strict=True))
+    x = x.reshape([sizes.get(d, 1) for d in range(len(shape))])
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
 def _transpose_broadcast(ct: Array, x: ShapedArray, shape: Shape, broadcast_dimensions: Axes
                          ) -> Array:
     ones = [i for i, n in enumerate(x.shape) if n == 1]
-    kept = without(broadcast_dimensions, ones)
-    summed = without(range(len(shape)), kept)
+    summed = without(range(len(shape)), without(broadcast_dimensions, ones))
     total = reduce_sum_p.bind(ct, axes=summed) if summed else ct
     return broadcast_at(total, without(range(x.ndim), ones), x.shape) if ones else total
 
 
 def _broadcast_element(s: Any, index: Index, x: Any, shape: Shape, broadcast_dimensions: Axes
                        ) -> Any:
-    places = [index[d] if n == shape[d] else s.const(0, np.int64)
-              for n, d in zip(x.shape, broadcast_dimensions, strict=True)]
-    return x(tuple(places))
+    return x(tuple(index[d] if n == shape[d] else s.const(0, np.int64)
+                   for n, d in zip(x.shape, broadcast_dimensions, strict=True)))
 
 
 broadcast_in_dim_p = rearrangement(

@@ -198,8 +198,7 @@ def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primi
         out = ufunc(x, y)
         if x.dtype.kind != "f" or np.count_nonzero(out) == out.size:
             return out
-        of_zeros = x + y if op == "max" else -(-x - y)
-        return np.where((x == 0) & (y == 0), of_zeros, out)
+        return np.where((x == 0) & (y == 0), x + y if op == "max" else -(-x - y), out)
 
     return binary(op, meaning, accepts=ANYTHING, impl=impl,
                   derivatives=(_share, lambda t, z, x, y: _share(t, z, y, x)),

@@ -107,8 +107,7 @@ def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
     if x.dtype.kind != "f" or not np.any(y == .5):
         return powers
     # NumPy computes some powers of 1/2 as roots, which differ for -0 and -inf
-    root = (y == .5) & ((x == 0) | (x == -np.inf))
-    return np.where(root, np.abs(x), powers)
+    return np.where((y == .5) & ((x == 0) | (x == -np.inf)), np.abs(x), powers)
 
 
 pow_p = elementwise(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, Undefined, cannot
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, cannot
 from minijax.primitives import axes, comparison, slots
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, in_blocks, merged, reduce_sum_p, transposed, zeros
@@ -285,16 +285,11 @@ def _own_row(ct: Array, axis_name: Any, axis: int) -> Array:
     return dynamic_index_in_dim(ct, axis_index(axis_name), axis, keepdims=False)
 
 
-def _transpose_gather(ct: Array, x: Undefined, *, axis_name: Any, all_gather_dimension: int,
-                      axis_size: int) -> Array:
-    """Each example gets the sum of all examples' cotangents for its row."""
-    return _own_row(psum(ct, axis_name), axis_name, all_gather_dimension)
-
-
 all_gather_p = collective(
     "all_gather",
     type_of=_gather_type,
-    transpose=transposed(_transpose_gather),
+    transpose=transposed(lambda ct, x, *, axis_name, all_gather_dimension, axis_size:
+                         _own_row(psum(ct, axis_name), axis_name, all_gather_dimension)),
     batch=_gather_batch)
 
 # Its result is the same along the axis by its type, too, and so is its cotangent.

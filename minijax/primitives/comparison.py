@@ -64,9 +64,7 @@ eq_to_p, lt_to_p, le_to_p = (
 # ── Logic, bit by bit ────────────────────────────────────────────────────────────────────────
 
 not_p, bitwise_not = unary(
-    "not", "Elementwise ``~x``.", accepts=BITS,
-    impl=np.invert,
-    examples=bits(1))
+    "not", "Elementwise ``~x``.", accepts=BITS, impl=np.invert, examples=bits(1))
 
 (and_p, bitwise_and), (or_p, bitwise_or), (xor_p, bitwise_xor) = (
     binary(name, f"Elementwise ``x {sign} y``.", shows=f"6, 3 -> {shown}", impl=impl,
@@ -113,14 +111,11 @@ def _leading_zeros(x: Any) -> Any:
 
 population_count_p, population_count = unary(
     "population_count", "The number of set bits.", accepts=INTEGER, shows="255 -> 8",
-    element=infix(_ones),
-    examples=integers(1))
+    element=infix(_ones), examples=integers(1))
 
 clz_p, clz = unary(
-    "clz", "The number of leading zero bits.", accepts=INTEGER,
-    element=infix(_leading_zeros),
-    examples=integers(1),
-    shows="255 -> 24")
+    "clz", "The number of leading zero bits.", accepts=INTEGER, shows="255 -> 24",
+    element=infix(_leading_zeros), examples=integers(1))
 
 
 # ── Selection ────────────────────────────────────────────────────────────────────────────────

@@ -239,8 +239,7 @@ def log_of(z: Pair, near_one: Any, square_less_one: Any) -> Pair:
     """The logarithm; where the absolute value is near one, from its square less one."""
     power = scaling(z.re, z.im)
     x, y = z.re * power(6), z.im * power(6)
-    back = scaling(z.re, z.im, lambda n: n * math.log(2))(-6)
-    far = analytic.log(x * x + y * y) * .5 + back
+    far = analytic.log(x * x + y * y) * .5 + scaling(z.re, z.im, lambda n: n * math.log(2))(-6)
     near = analytic.log1p(square_less_one) * .5
     return Pair(where(near_one, near, far), analytic.atan2(z.im, z.re))
 

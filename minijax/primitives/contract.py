@@ -126,9 +126,8 @@ def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: DotDim
         at = dict(zip((*names, *summed), (*index, *inner), strict=True))
         return s.mul(*(s.convert(v(tuple(map(at.__getitem__, axes))), wide)
                        for v, axes in ((x, left), (y, right))))
-    op = "or" if wide.kind == "b" else "add"
-    return Reduction(op, wide, tuple(x.shape[d] for d in summed), term,
-                     lambda total: s.convert(total, dtype))
+    return Reduction("or" if wide.kind == "b" else "add", wide, tuple(x.shape[d] for d in summed),
+                     term, lambda total: s.convert(total, dtype))
 
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
@@ -145,8 +144,7 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
                     for names in (summed, batch))
     product = dot_general_p.bind(ct, y, dimension_numbers=numbers, **params)
     free = [name for name in whole if name not in of_y]
-    contracted = [name for name in of_y if name not in whole]
-    order = tuple(map([*batch, *free, *contracted].index, of_x))
+    order = tuple(map([*batch, *free, *(name for name in of_y if name not in whole)].index, of_x))
     if order != tuple(range(len(order))):
         product = ad_util.transpose_p.bind(product, permutation=order)
     if product.dtype.kind == "c" and x.aval.dtype.kind != "c":

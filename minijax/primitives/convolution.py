@@ -641,9 +641,8 @@ def conv_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, strides: Sequence[int],
     if len(pads) != len(lhs_shape) - 2:
         raise TypeError(f"Wrong number of explicit pads for convolution: expected "
                         f"{len(lhs_shape) - 2}, got {len(pads)}.")
-    places = reduce_window_shape_tuple(tuple(lhs_shape[2:]), tuple(rhs_shape[2:]), tuple(strides),
-                                       pads)
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *places)
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *reduce_window_shape_tuple(
+        tuple(lhs_shape[2:]), tuple(rhs_shape[2:]), tuple(strides), pads))
 
 
 def conv_general_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides: Sequence[int],
@@ -655,9 +654,8 @@ def conv_general_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides:
     (1, 3, 2, 4)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    out_shape = conv_shape_tuple(_in_order(lhs_shape, lhs), _in_order(rhs_shape, rhs),
-                                 window_strides, padding)
-    return _in_order(out_shape, inverse(out))
+    return _in_order(conv_shape_tuple(_in_order(lhs_shape, lhs), _in_order(rhs_shape, rhs),
+                                      window_strides, padding), inverse(out))
 
 
 def conv_transpose_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides: Sequence[int],

@@ -125,9 +125,8 @@ def one_window(numbers: type, rank: int) -> dict[str, Any]:
 
 def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> Array:
     """Scalar start indices, some of them batched, as one index vector for each example."""
-    columns = [broadcast_at(i, () if d is None else (0,), (axis.size, 1))
-               for i, d in zip(starts, dims, strict=True)]
-    return joining.concatenate(columns, 1)
+    return joining.concatenate([broadcast_at(i, () if d is None else (0,), (axis.size, 1))
+                                for i, d in zip(starts, dims, strict=True)], 1)
 
 
 def _first_place(starts: Sequence[Any]) -> Array:
@@ -288,9 +287,8 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
     >>> dynamic_update_slice(np.arange(5), np.array([7, 8]), (9,))
     Array([0, 1, 2, 7, 8], dtype=int32)
     """
-    starts = canonical_starts(operand, start_indices, np.shape(update), allow_negative_indices,
-                              "window update")
-    return dynamic_update_slice_p.bind(operand, update, *starts)
+    return dynamic_update_slice_p.bind(operand, update, *canonical_starts(
+        operand, start_indices, np.shape(update), allow_negative_indices, "window update"))
 
 
 def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int, *,

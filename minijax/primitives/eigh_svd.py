@@ -96,8 +96,7 @@ def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_ma
     with b.threads_of_ours(m * n > 64**2):
         lapack("geqrf", m, n, matrix, m, scales, work, floats)
         with slots.nest(b, r.shape) as (i, j):
-            element = b.load(matrix, (j, b.min(i, m - 1)))
-            r.store((i, j), b.select(b.le(b.index(i), j), element, 0))
+            r.store((i, j), b.select(b.le(b.index(i), j), b.load(matrix, (j, b.min(i, m - 1))), 0))
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
             b.store(turned, (j, i), b.load(matrix, (j, i)))
         lapack("orgqr", m, width, size, turned, m, scales, work, floats)

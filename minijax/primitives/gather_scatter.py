@@ -344,8 +344,7 @@ def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **pa
 
 def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
                            ) -> Array:
-    zero = zeros(ShapedArray(updates.aval.shape, ct.dtype))
-    return scatter_p.bind(ct, indices, zero, **params)
+    return scatter_p.bind(ct, indices, zeros(ShapedArray(updates.aval.shape, ct.dtype)), **params)
 
 
 def _check_unique(params: dict) -> None:

@@ -155,8 +155,7 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenve
 
 def _schur(x: np.ndarray, *, vectors: bool) -> Sequence[np.ndarray]:
     import scipy.linalg
-    factors = scipy.linalg.schur(x, check_finite=False) if x.size else (x, x)
-    return factors[:1 + vectors]
+    return (scipy.linalg.schur(x, check_finite=False) if x.size else (x, x))[:1 + vectors]
 
 
 schur_p = on_host(

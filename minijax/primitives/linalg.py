@@ -320,8 +320,7 @@ def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **para
     # One matrix for the whole batch: the right sides become columns of one system.
     place = args[1].ndim - (1 if params.get("left_side", True) else 2)
     rhs = move_axis(args[1], dims[1], place)
-    out = p.bind(args[0], merged(rhs, place - 1), **params)
-    return [reshape(out, rhs.shape)], [place]
+    return [reshape(p.bind(args[0], merged(rhs, place - 1), **params), rhs.shape)], [place]
 
 
 # ── triangular_solve ─────────────────────────────────────────────────────────────────────────

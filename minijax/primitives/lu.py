@@ -33,8 +33,7 @@ def _lu_impl(x: np.ndarray) -> list[np.ndarray]:
         column = a[:, k:, k]  # of complex numbers LAPACK adds up the parts
         pivots[:, k] = place = k + np.argmax(abs(column.real) + abs(column.imag), axis=1)
         _exchange_rows(a, k, place)
-        pivot = np.where(a[:, k, k, None] == 0, 1, a[:, k, k, None])
-        a[:, k + 1:, k] /= pivot
+        a[:, k + 1:, k] /= np.where(a[:, k, k, None] == 0, 1, a[:, k, k, None])
         a[:, k + 1:, k + 1:] -= a[:, k + 1:, k, None] * a[:, k, None, k + 1:]
     pivots = pivots.reshape(*batch, min(m, n))
     return [a.reshape(x.shape), pivots, *_permutation_impl(pivots, permutation_size=m)]

@@ -143,8 +143,7 @@ def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
         exponent = bits & most
         bits = where(exponent > (middle + reach << info.nmant), sign | most,
                      where(exponent <= (middle - reach << info.nmant), sign, bits))
-    nan = x if mantissa_bits else copysign(x.const(np.inf), x)
-    return where(x != x, nan, bits.bits(x.dtype))
+    return where(x != x, x if mantissa_bits else copysign(x.const(np.inf), x), bits.bits(x.dtype))
 
 
 reduce_precision_p = elementwise(

@@ -315,9 +315,8 @@ def _approx_program(x: Array, **params: Any) -> list[Array]:
 
 def _in_order(bits: Array) -> Array:
     """The bits of floats as integers in their order, and the other way round."""
-    most = ad_util.filled(np.iinfo(bits.dtype).max, bits)
-    is_negative = comparison.lt(bits, ad_util.filled(0, bits))
-    return comparison.select(is_negative, comparison.bitwise_xor(bits, most), bits)
+    signs: Any = bits >> 8 * bits.dtype.itemsize - 1
+    return bits ^ (signs & np.iinfo(bits.dtype).max)
 
 
 def _approx_batch(_: Axis, args: list, dims: list, **params: Any) -> Outs:

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import ad_util, comparison, families, slicing, sort
-from minijax.primitives.axes import Axes, Index, Shape, with_item
+from minijax.primitives.axes import Index, Shape, with_item
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NUMBER, ORDERED, Reduction, all_weak,
@@ -169,9 +169,8 @@ def _overlap_element(s: Any, index: Index, x: Any, shape: Shape, window_dimensio
 def _batch_overlap(axis: Axis, args: list, dims: list, shape: Shape, **params: Shape) -> Outs:
     x, rank = ad_util.move_axis(args[0], dims[0], 0), len(shape)
     x = ad_util.reshaped(x, (*x.shape[:rank + 1], 1, *x.shape[rank + 1:]))
-    out = overlap_p.bind(x, shape=(axis.size, *shape),
-                         **{name: (1, *sizes) for name, sizes in params.items()})
-    return [out], [0]
+    return [overlap_p.bind(x, shape=(axis.size, *shape), **{
+        name: (1, *sizes) for name, sizes in params.items()})], [0]
 
 
 overlap_p = Primitive(
@@ -265,10 +264,6 @@ def window_position(s: Any, index: Index, offset: Index, shape: Shape, window_st
     return inside, places
 
 
-def _window_axes(rank: int) -> Axes:
-    return tuple(range(rank, 2 * rank))
-
-
 def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *, accepts: tuple,
              jvp: Any, transpose: Any, kinds: Sequence[Any], dilated: Sequence[Any]) -> Primitive:
     """A primitive that reduces each window; padding is the identity of the operation.
@@ -280,7 +275,8 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
     def impl(x: np.ndarray, *, padding: Padding, base_dilation: Shape, **params: Shape) -> list:
         wide = computed_in(x.dtype)
         padded = pad_array(x.astype(wide), identity(x.dtype), padding, base_dilation)
-        return [reduce(windows_impl(padded, **params), _window_axes(x.ndim)).astype(x.dtype)]
+        window = tuple(range(x.ndim, 2 * x.ndim))
+        return [reduce(windows_impl(padded, **params), window).astype(x.dtype)]
 
     def element(s: Any, index: Index, x: Any, *, window_dimensions: Shape, window_strides: Shape,
                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Reduction:
@@ -352,7 +348,7 @@ def _gather_program(tangents: Array, operand: Array, *, select_prim: Primitive, 
     is_first = _is_first_extremum(operand, select_prim, padding, base_dilation, **params)
     values = windows_of(tangents, 0, padding=padding, base_dilation=base_dilation, **params)
     selected = comparison.select(is_first, values, ad_util.filled(0, values))
-    return ad_util.reduce_sum_p.bind(selected, axes=_window_axes(operand.ndim))
+    return ad_util.reduce_sum_p.bind(selected, axes=tuple(range(operand.ndim, selected.ndim)))
 
 
 def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
