@@ -257,10 +257,9 @@ def all_positional(fun: Callable, args: tuple, kwargs: dict, kind: str) -> tuple
     """
     partial = isinstance(fun, functools.partial)  # its own arguments are not passed to a rule
     try:
-        signature = inspect.signature(
+        bound = inspect.signature(
             (lambda *args, **kwargs: None) if partial else fun,
-            follow_wrapped=callable(getattr(fun, "__wrapped__", fun)))
-        bound = signature.bind(*args, **kwargs)
+            follow_wrapped=callable(getattr(fun, "__wrapped__", fun))).bind(*args, **kwargs)
         bound.apply_defaults()
         if unplaced := [name for name in bound.kwargs if name in kwargs]:
             raise TypeError("The following keyword arguments could not be resolved to positions: "

@@ -418,9 +418,7 @@ AXIS_INDEX_ERROR = "index {axis} is out of bounds for axis 0 with size {ndim}"
 def array_and_axis(name: str, x: Any, axis: Any) -> tuple[Any, int]:
     """An array and an axis, counted from the front; for the axis None, the flat array and 0."""
     x, axis = as_array(name, x), static_axes(name, axis)
-    if axis is None:
-        return lax.reshape(x, (x.size,)), 0
-    return x, canonical_axis(axis, x.ndim)
+    return (lax.reshape(x, (x.size,)), 0) if axis is None else (x, canonical_axis(axis, x.ndim))
 
 
 def initial_value(name: str, initial: Any) -> Array:

@@ -151,8 +151,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     moved: Any = shaping.moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = moved.shape[-2:]
     offset = operator.index(offset)
-    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    i = np.arange(count) + max(-offset, 0)
+    i = np.arange(max(0, min(rows + min(offset, 0), columns - max(offset, 0)))) + max(-offset, 0)
     return moved[..., i, i + offset]
 
 

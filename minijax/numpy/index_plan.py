@@ -151,9 +151,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def _axes_taken(item: Any) -> int:
-    if item is None or item is Ellipsis:
-        return 0
-    return np.ndim(item) if _is_mask(item) else 1
+    return 0 if item is None or item is Ellipsis else np.ndim(item) if _is_mask(item) else 1
 
 
 def _meanings(item: Any, sizes: Sequence[int], position: int) -> list[tuple[Any, Any]]:

@@ -12,8 +12,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
 from minijax.core.tracing import stage
 from minijax.placement.across import Communication, across_reduce_p
 from minijax.placement.moves import bytes_of
-from minijax.primitives import ad_util, joining, slicing
-from minijax.primitives.convert import converted
+from minijax.primitives import ad_util, convert, joining, slicing
 from minijax.util import context
 
 SMALL = 1 << 14  # bytes: to copy more costs as much as another reduction
@@ -80,4 +79,4 @@ def reduced_together(group: Sequence[JaxprEqn], values: Sequence[Array]) -> Iter
     ends = itertools.accumulate(x.size for x in values)
     for x, end in zip(values, ends, strict=True):
         out = ad_util.reshaped(slicing.part(total, end - x.size, end), x.shape)
-        yield converted(out, x.dtype, x.weak_type)
+        yield convert.converted(out, x.dtype, x.weak_type)

@@ -150,8 +150,8 @@ class _Call:
         order = self.order(spec, len(block))
         shape = [size * self.count(names)
                  for size, names in zip(block, spec.names(len(block)), strict=True)]
-        whole = reshape(transpose(x, inverse(order)), shape)
-        return shard_value(whole, NamedSharding(self.mesh, spec))
+        return shard_value(reshape(transpose(x, inverse(order)), shape),
+                           NamedSharding(self.mesh, spec))
 
     # ── Mapping ──────────────────────────────────────────────────────────────────────────────
 

@@ -239,14 +239,14 @@ cbrt_p, cbrt = unary(
     examples=points((.5, 2.)))
 
 
-def power_by_squaring(x: Any, count: int) -> Any:
+def power_by_squaring(x: Any, count: int, multiply: Callable[..., Any] = operator.mul) -> Any:
     """x to a positive power, in XLA's order of multiplications."""
     result = None
     while count:
         if count & 1:
-            result = x if result is None else result * x
+            result = x if result is None else multiply(result, x)
         count >>= 1
-        x = x * x if count else x
+        x = multiply(x, x) if count else x
     return result
 
 

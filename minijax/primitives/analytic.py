@@ -16,11 +16,10 @@ from minijax.core import Array, Primitive, ShapedArray, dtype_name
 from minijax.primitives.algebra import (add, div, integer_pow, mul, neg, rsqrt,
                                         square, sub)
 from minijax.primitives.comparison import eq, select
-from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
 from minijax.primitives.families import binary, by_long_formula, elementwise, of_one_shape
-from minijax.primitives import families
+from minijax.primitives import convert, families
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
                                       check_dtypes, in_numpy, in_pairs)
 
@@ -84,9 +83,9 @@ def _pow_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
 
 
 def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
-    x = convert_element_type(x, x.dtype)  # strong, and so is the derivative
+    x = convert.convert_element_type(x, x.dtype)  # strong, and so is the derivative
     integral = dtypes.issubdtype(y.dtype, np.integer)
-    y = convert_element_type(y, x.dtype)
+    y = convert.convert_element_type(y, x.dtype)
     if not integral:
         return mul(t, mul(y, pow(x, sub(y, filled(1, y)))))
     none = eq(y, constant(0, y))
@@ -98,7 +97,7 @@ def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
 
 def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
     base = select(eq(x, constant(0, x)), filled(1, x), x)  # 0**y does not vary where y > 0
-    return convert_element_type(mul(t, mul(log(base), z)), y.dtype)
+    return convert.convert_element_type(mul(t, mul(log(base), z)), y.dtype)
 
 
 @np.errstate(all="ignore")

@@ -77,6 +77,11 @@ def as_dims(dims: Any) -> tuple[int, ...]:
     return tuple(operator.index(d) for d in dims)
 
 
+def dilate_dim(size: int, dilation: int) -> int:
+    """The size of an axis whose elements are set `dilation` places apart."""
+    return (size - 1) * dilation + 1 if size else 0
+
+
 def without(items: Sequence, places: Sequence[int]) -> tuple:
     return tuple(item for i, item in enumerate(items) if i not in places)
 

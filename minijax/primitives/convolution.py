@@ -15,10 +15,10 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import ad_util, contract, convert, examples, families, slicing, slots
-from minijax.primitives.axes import Axes, Index, Shape, as_dims, inverse, without
+from minijax.primitives.axes import Axes, Index, Shape, as_dims, dilate_dim, inverse, without
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p, transpose
-from minijax.primitives.windowed_reductions import (Padding, dilate_dim, pad_array, padtype_to_pads,
+from minijax.primitives.windowed_reductions import (Padding, pad_array, padtype_to_pads,
                                                     reduce_window_shape_tuple, window_position,
                                                     windows_impl, windows_of)
 from minijax.primitives.slots import Reduction, all_weak, check_same_dtypes, computed_in

@@ -13,15 +13,12 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Avals, Axis, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import algebra, comparison, gather_scatter, joining
+from minijax.primitives import algebra, comparison, gather_scatter, joining, slots, windows
 from minijax.primitives.axes import Dim, Shape, as_int64, canonical_shape, replaced, with_item
 from minijax.primitives.ad_util import (batch_to, broadcast_at, each_part, linear, repeated,
                                         transposed, zeros)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import expand_dims, squeeze
-from minijax.primitives.slots import all_weak, check_same_dtypes, layout, nest
-from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
-                                        ScatterDimensionNumbers)
 
 
 # ── Where a window starts ────────────────────────────────────────────────────────────────────
@@ -120,7 +117,7 @@ def one_window(numbers: type, rank: int) -> dict[str, Any]:
     """The parameters of a gather or scatter of one window an example, along all axes."""
     window = tuple(range(rank))
     return {"dimension_numbers": numbers(window, (), window), "unique_indices": True,
-            "indices_are_sorted": True, "mode": GatherScatterMode.CLIP}
+            "indices_are_sorted": True, "mode": windows.GatherScatterMode.CLIP}
 
 
 def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> Array:
@@ -142,7 +139,7 @@ def _batch_dynamic_slice(axis: Axis, args: list, dims: list, slice_sizes: Shape)
         return [dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)], [x_dim]
     return gather_scatter.gather_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis)], [x_dim, 0], slice_sizes=slice_sizes,
-        fill_value=None, **one_window(GatherDimensionNumbers, len(starts)))
+        fill_value=None, **one_window(windows.GatherDimensionNumbers, len(starts)))
 
 
 dynamic_slice_p = Primitive(
@@ -152,7 +149,7 @@ dynamic_slice_p = Primitive(
     jvp=linear(0),
     transpose=transposed(lambda ct, x, *starts, slice_sizes: dynamic_update_slice_p.bind(
         zeros(x.aval.strip_weak_type()), ct, *starts)),
-    batch=_batch_dynamic_slice, sharding=layout("dynamic_slice"), complex_parts=each_part,
+    batch=_batch_dynamic_slice, sharding=slots.layout("dynamic_slice"), complex_parts=each_part,
     element=lambda s, index, x, *starts, slice_sizes: x(
         _emit_inside(s, starts, x.shape, slice_sizes)(index)),
     examples=table(
@@ -228,9 +225,9 @@ def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> l
         (any(map(operator.lt, x.shape, update.shape)),
          f"{name} update shape must be smaller than operand shape, got update shape "
          f"{update.shape} for operand shape {x.shape}."))
-    check_same_dtypes(name, x, update)
+    slots.check_same_dtypes(name, x, update)
     check_starts(name, starts, "")
-    return [x.update(weak_type=all_weak([x, update, *starts]))]
+    return [x.update(weak_type=slots.all_weak([x, update, *starts]))]
 
 
 def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list[np.ndarray]:
@@ -246,14 +243,14 @@ def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
         return [dynamic_update_slice_p.bind(x, update, _first_place(starts), *starts)], [0]
     return gather_scatter.scatter_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis), update], [0, 0, 0],
-        **one_window(ScatterDimensionNumbers, len(starts)))
+        **one_window(windows.ScatterDimensionNumbers, len(starts)))
 
 
 def _update_loop(b: Any, outputs: list, operands: list) -> None:
     [out], (x, update, *starts) = outputs, operands
     b.materialize(x, into=out)
     place = _emit_inside(b, starts, out.shape, update.shape)
-    with nest(b, update.shape, "parallel") as index:
+    with slots.nest(b, update.shape, "parallel") as index:
         b.store(out, place(index), update(index))
 
 
@@ -267,7 +264,7 @@ dynamic_update_slice_p = Primitive(
             ct, zeros(update.aval.update(dtype=ct.dtype)), *starts),
         lambda ct, x, update, *starts: dynamic_slice_p.bind(
             ct, *starts, slice_sizes=update.aval.shape)),
-    batch=_batch_update, sharding=layout("dynamic_update_slice"), complex_parts=each_part,
+    batch=_batch_update, sharding=slots.layout("dynamic_update_slice"), complex_parts=each_part,
     loop=_update_loop,
     can_fuse_operands=True,
     in_place=lambda k, /, **params: (0,),

@@ -13,15 +13,14 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot, refuse
-from minijax.primitives import ad_util, families, joining
+from minijax.primitives import ad_util, convert, families, joining
+from minijax.primitives.smooth_lengths import LONGEST, LONGEST_COLUMNS, is_smooth
 from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
-from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import spaced, table
 from minijax.primitives.complex_pairs import Pair, as_pair, map_parts
 from minijax.primitives.shape import rev
 from minijax.primitives.slicing import part
 from minijax.primitives.slots import layout, real_dtype
-from minijax.primitives.smooth_lengths import LONGEST, LONGEST_COLUMNS, is_smooth
 
 
 class FftType(enum.IntEnum):
@@ -251,7 +250,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     if is_real and is_complex(x):
         raise ValueError("only real valued inputs supported for rfft")
     to_dtype = dtypes.to_inexact_dtype if is_real else dtypes.to_complex_dtype
-    x = convert_element_type(x, to_dtype(x.dtype))
+    x = convert.convert_element_type(x, to_dtype(x.dtype))
     if not len(fft_lengths):
         return x
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths))

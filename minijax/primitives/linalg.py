@@ -14,9 +14,7 @@ import numpy as np
 
 from minijax.core import (Array, Avals, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray,
                           Zero, as_value, cannot, dtype_name)
-from minijax.primitives import comparison, contract, examples, families
-from minijax.primitives.algebra import conj, is_complex
-from minijax.primitives.convert import convert_element_type
+from minijax.primitives import algebra, comparison, contract, convert, examples, families
 from minijax.primitives.ad_util import (add_cotangents, batch_in_front, broadcast_at, filled,
                                         merged, move_axis, transposed)
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
@@ -60,7 +58,7 @@ def matrix_transpose(x: Array) -> Array:
 def adjoint(x: Array) -> Array:
     """Every matrix transposed, and conjugated where it is complex."""
     x = matrix_transpose(x)
-    return conj(x) if is_complex(x) else x
+    return algebra.conj(x) if algebra.is_complex(x) else x
 
 
 def matmul(x: Array, y: Array) -> Array:
@@ -346,7 +344,7 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     """``op(a) x``, or ``x op(a)``, for the triangle that is read."""
     offset = 1 if unit_diagonal else 0
     a = lower_part(a, -offset) if lower else upper_part(a, offset)
-    a = conj(a) if conjugate_a else a
+    a = algebra.conj(a) if conjugate_a else a
     a = matrix_transpose(a) if transpose_a else a
     return matmul(a, x) if left_side else matmul(x, a)
 
@@ -422,12 +420,12 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     a, b = as_value(a), as_value(b)
     dtype = a.dtype
     if dtype == b.dtype and is_narrow(dtype):
-        a, b = (convert_element_type(x, np.float32) for x in (a, b))
+        a, b = (convert.convert_element_type(x, np.float32) for x in (a, b))
     is_vector = b.ndim == a.ndim - 1
     place = b.ndim if left_side else max(b.ndim - 1, 0)
     x = triangular_solve_p.bind(
         a, expand_dims(b, (place,)) if is_vector else b, left_side=left_side, lower=lower,
         transpose_a=transpose_a, unit_diagonal=unit_diagonal,
-        conjugate_a=conjugate_a and is_complex(a))
+        conjugate_a=conjugate_a and algebra.is_complex(a))
     x = squeeze(x, (place,)) if is_vector else x
-    return x if x.dtype == dtype else convert_element_type(x, dtype)
+    return x if x.dtype == dtype else convert.convert_element_type(x, dtype)

@@ -14,8 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Example, cannot, refuse
 from minijax.primitives.algebra import conj, div, is_complex, mul, neg, real
-from minijax.primitives import comparison, ad_util
-from minijax.primitives.convert import convert_element_type
+from minijax.primitives import ad_util, comparison, convert
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
@@ -61,7 +60,7 @@ def _real_dtype_of_size(dtype: Any) -> Any:
 
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
-        z = convert_element_type(z, z.dtype)  # strong, and so is the derivative
+        z = convert.convert_element_type(z, z.dtype)  # strong, and so is the derivative
         away = comparison.select(comparison.eq(z, ad_util.constant(0, z)), ad_util.filled(1, z), z)
         return div(real(mul(t, conj(x))), away)
     return comparison.select(comparison.ge(x, ad_util.constant(0, x)), t, neg(t))

@@ -6,14 +6,15 @@ In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
 
 import operator
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, as_value, dtype_name, refuse
 from minijax.primitives import ad_util, algebra, comparison, slots
-from minijax.primitives.axes import Index, Shape, as_dims, check_sizes, replaced, with_item
+from minijax.primitives.axes import (Index, Shape, as_dims, check_sizes, dilate_dim, replaced,
+                                     with_item)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 
@@ -159,7 +160,7 @@ def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> li
         (any(between < 0 for _, _, between in padding_config),
          "interior padding in padding_config must be nonnegative, "
          f"got padding_config {padding_config}"), error=ValueError)
-    shape = tuple(before + after + _dilated(n, between)
+    shape = tuple(before + after + dilate_dim(n, between + 1)
                   for n, (before, after, between) in zip(x.shape, padding_config, strict=True))
     refuse((min(shape, default=0) < 0,
             f"Dimension size after padding is not at least 0, got result shape {shape}, for "
@@ -167,15 +168,11 @@ def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> li
     return [ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)]
 
 
-def _dilated(size: int, between: int) -> int:
-    return size + (size - 1) * between if size else 0
-
-
 def _pad_impl(x: np.ndarray, value: np.ndarray, padding_config: Padding) -> list[np.ndarray]:
-    roomy = [_dilated(n, between) + max(before, 0) + max(after, 0)
+    roomy = [dilate_dim(n, between + 1) + max(before, 0) + max(after, 0)
              for n, (before, after, between) in zip(x.shape, padding_config, strict=True)]
     out = np.full(roomy, value, x.dtype)
-    out[tuple(_slice_object(max(before, 0), max(before, 0) + _dilated(n, between), between + 1)
+    out[tuple(np.s_[max(before, 0):max(before, 0) + dilate_dim(n, between + 1):between + 1]
               for n, (before, _, between) in zip(x.shape, padding_config, strict=True))] = x
     return [out[tuple(_slice_object(max(-before, 0), n - max(-after, 0))
                       for n, (before, after, _) in zip(roomy, padding_config, strict=True))]]
@@ -208,18 +205,26 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
 
 
 def _pad_element(s: Any, index: Index, x: Any, value: Any, padding_config: Padding) -> Any:
-    inside, places = s.const(True, np.bool_), []
-    for i, n, (before, after, between) in zip(index, x.shape, padding_config, strict=True):
-        place = s.sub(i, before)
+    inside, places = unpadded(s, x.shape, padding_config, (
+        s.sub(i, before) for i, (before, _, _) in zip(index, padding_config, strict=True)))
+    return s.choose(inside, lambda: x(places), lambda: value(()))
+
+
+def unpadded(s: Any, shape: Shape, padding_config: Sequence[Sequence[int]], places: Iterable
+             ) -> tuple[Any, Index]:
+    """Whether there is an element at a place of a padded array, counted from its first element,
+    and the element's index.
+    """
+    inside, index = s.const(True, np.bool_), []
+    for place, n, (before, after, between) in zip(places, shape, padding_config, strict=True):
         if before > 0:
             inside = s.and_(inside, s.ge(place, 0))
         if after > 0:
-            inside = s.and_(inside, s.lt(place, _dilated(n, between)))
+            inside = s.and_(inside, s.lt(place, dilate_dim(n, between + 1)))
         if between:
             inside = s.and_(inside, s.eq(s.rem(place, between + 1), 0))
-            place = s.div(place, between + 1)
-        places.append(place)
-    return s.choose(inside, lambda: x(tuple(places)), lambda: value(()))
+        index.append(s.div(place, between + 1) if between else place)
+    return inside, tuple(index)
 
 
 pad_p = Primitive(

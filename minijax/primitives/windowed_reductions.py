@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import ad_util, comparison, families, slicing, sort
-from minijax.primitives.axes import Index, Shape, with_item
+from minijax.primitives.axes import Index, Shape, dilate_dim, with_item
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NUMBER, ORDERED, Reduction, all_weak,
@@ -24,11 +24,6 @@ Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
 
 # ── Sizes ────────────────────────────────────────────────────────────────────────────────────
-
-def dilate_dim(size: int, dilation: int) -> int:
-    """The size of an axis whose elements are set `dilation` places apart."""
-    return (size - 1) * dilation + 1 if size else 0
-
 
 def stride_dim(n: int, size: int, stride: int, dilation: int = 1) -> int:
     """How many windows fit into an axis of size n."""
@@ -246,22 +241,13 @@ def pad_array(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape)
 
 def window_position(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
                     padding: Padding, base_dilation: Shape, window_dilation: Shape
-                    ) -> tuple[Any, list]:
-    """The array's index of an element of a window, and whether it lies inside the array."""
-    inside, places = s.const(True, np.bool_), []
-    for i, k, n, stride, (before, after), base, dilation in zip(
-            index, offset, shape, window_strides, padding, base_dilation, window_dilation,
-            strict=True):
-        place = s.add(s.mul(i, stride), s.sub(s.mul(k, dilation), before))
-        if before > 0:
-            inside = s.and_(inside, s.ge(place, 0))
-        if after > 0:
-            inside = s.and_(inside, s.lt(place, dilate_dim(n, base)))
-        if base != 1:
-            inside = s.and_(inside, s.eq(s.rem(place, base), 0))
-            place = s.div(place, base)
-        places.append(place)
-    return inside, places
+                    ) -> tuple[Any, Index]:
+    """Whether an element of a window lies inside the array, and the array's index of it."""
+    config = [(*around, base - 1) for around, base in zip(padding, base_dilation, strict=True)]
+    return slicing.unpadded(s, shape, config, (
+        s.add(s.mul(i, stride), s.sub(s.mul(k, dilation), before))
+        for i, k, stride, (before, _), dilation in zip(
+            index, offset, window_strides, padding, window_dilation, strict=True)))
 
 
 def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *, accepts: tuple,
@@ -285,7 +271,7 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
         def term(*offset: Any) -> Any:
             inside, places = window_position(s, index, offset, x.shape, window_strides, padding,
                                              base_dilation, window_dilation)
-            return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
+            return s.choose(inside, lambda: s.convert(x(places), wide),
                             lambda: s.const(identity(x.dtype), wide))
         return Reduction(op, wide, window_dimensions, term, lambda total: s.convert(total, x.dtype))
 

@@ -153,9 +153,8 @@ def _direct_convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Array:
                "valid": [(0, 0)] * kernel.ndim,
                "same": [(n - 1 - (m - 1) // 2, n - m + (m - 1) // 2)
                         for n, m in zip(kernel.shape, pair[1].shape, strict=True)]}
-    out = lax.conv_general_dilated(x[None, None], jnp.flip(kernel)[None, None], (1,) * x.ndim,
-                                   padding[mode], precision=precision)
-    return out[0, 0]
+    return lax.conv_general_dilated(x[None, None], jnp.flip(kernel)[None, None], (1,) * x.ndim,
+                                    padding[mode], precision=precision)[0, 0]
 
 
 # ── Trends ───────────────────────────────────────────────────────────────────────────────────

@@ -238,8 +238,7 @@ class ThreadBlock:
             return
 
         def iteration(first: Operand) -> None:
-            index = self.let("add", first, loop.start)
-            self.add(*substituted(loop.body, {loop.index: index}))
+            self.add(*substituted(loop.body, {loop.index: self.let("add", first, loop.start)}))
 
         if n is not None and n <= step:
             with self.writer.inside() as inner:
