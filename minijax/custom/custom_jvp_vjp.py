@@ -510,11 +510,10 @@ def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and
     if text := call.difference(pair[0], "custom_jvp"):
         like = ("of the same container/pytree structure" if "structure:" in text
                 else "with leaves of the same shape/dtype")
-        raise TypeError(
-            f"{who} must produce a pair (list or tuple of length two) where the first element "
-            "represents the primal output (equal in value to the output of the "
-            f"custom_jvp-decorated function {function}, and in particular {like}), but instead "
-            f"the JVP rule output's first element {text}")
+        raise TypeError(f"{who} must produce a pair (list or tuple of length two) where the first "
+                        "element represents the primal output (equal in value to the output of the "
+                        f"custom_jvp-decorated function {function}, and in particular {like}), but "
+                        f"instead the JVP rule output's first element {text}")
     outs = call.outputs(pair[0])
     out_tangents, tangent_tree = tree_util.tree_flatten(pair[1])
     if tangent_tree != call.out_tree:
@@ -770,12 +769,11 @@ def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray
                      is_ours: bool) -> Any:
     where = f"output{source_info.result_paths(in_tree)[place]}"
     if isinstance(ct, SymbolicZero) and mismatch(ct.aval, aval):
-        raise ValueError(
-            "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not match "
-            f"the corresponding input tangent shape/dtype: at {where} the SymbolicZero had "
-            f"shape/dtype {ct.aval.str_long()} while the corresponding input had shape/dtype "
-            f"{aval.str_long()}. Consider just returning a None here instead of a SymbolicZero "
-            "object.")
+        raise ValueError("Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does "
+                         f"not match the corresponding input tangent shape/dtype: at {where} the "
+                         f"SymbolicZero had shape/dtype {ct.aval.str_long()} while the "
+                         f"corresponding input had shape/dtype {aval.str_long()}. Consider just "
+                         "returning a None here instead of a SymbolicZero object.")
     if ct is None or aval.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
         return Zero(aval)
     value = check_arg(ct)
@@ -784,9 +782,8 @@ def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray
     inexact = dtypes.issubdtype(aval.dtype, np.inexact)  # of which JAX takes any dtype
     if not config.read("disable_bwd_checks") and (why := mismatch(
             value.aval.update(dtype=aval.dtype) if inexact else value.aval, aval)):
-        raise ValueError(
-            "Custom VJP bwd rule must produce an output with the same type as the args tuple "
-            f"of the primal function, but at {where} the bwd rule produced an output of type "
-            f"{value.aval.str_long()} corresponding to an input of type "
-            f"{aval.str_long()}, so {why}")
+        raise ValueError("Custom VJP bwd rule must produce an output with the same type as the "
+                         f"args tuple of the primal function, but at {where} the bwd rule produced "
+                         f"an output of type {value.aval.str_long()} corresponding to an input of "
+                         f"type {aval.str_long()}, so {why}")
     return value

@@ -343,11 +343,10 @@ def _broadcast_shape(x: ShapedArray, shape: Shape, broadcast_dimensions: tuple) 
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
             f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}.")
     if any(n not in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions, strict=True)):
-        raise TypeError(
-            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
-            "corresponding dimensions in the target broadcast shape; got operand of shape "
-            f"{x.shape}, target broadcast shape {shape}, "
-            f"broadcast_dimensions {broadcast_dimensions} ")
+        raise TypeError("broadcast_in_dim operand dimension sizes must either be 1, or be equal to "
+                        "their corresponding dimensions in the target broadcast shape; got operand "
+                        f"of shape {x.shape}, target broadcast shape {shape}, broadcast_dimensions "
+                        f"{broadcast_dimensions} ")
     if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
         raise TypeError("broadcast_in_dim broadcast_dimensions must not contain duplicates, "
                         f"got broadcast_dimensions {broadcast_dimensions}")

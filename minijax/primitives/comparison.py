@@ -125,9 +125,8 @@ def _select_type(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
     refuse(
         (len(set(shapes)) > 1,
          f"select cases must have the same shapes, got [{', '.join(map(str, shapes))}]."),
-        (which.shape not in ((), shapes[0]),
-         "select `which` must be scalar or have the same shape as cases, got `which` shape "
-         f"{which.shape} but case shape {shapes[0]}."))
+        (which.shape not in ((), shapes[0]), "select `which` must be scalar or have the same shape "
+         f"as cases, got `which` shape {which.shape} but case shape {shapes[0]}."))
     check_same_dtypes("select", *cases)
     refuse(
         (not any(dtypes.issubdtype(which.dtype, kind) for kind in BITS),

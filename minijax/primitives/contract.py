@@ -40,9 +40,8 @@ def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: DotDimens
                (not set(summed).isdisjoint(batched),
                 f"dot_general requires {side} batch dimensions to be disjoint from contracting "
                 f"dimensions, got {side}_batch {batched} and {side}_contracting {summed}."))
-    refuse((len(batch[0]) != len(batch[1]),
-            "dot_general requires equal numbers of lhs_batch and rhs_batch "
-            f"dimensions, got lhs_batch {batch[0]} and rhs_batch {batch[1]}."))
+    refuse((len(batch[0]) != len(batch[1]), "dot_general requires equal numbers of lhs_batch and "
+            f"rhs_batch dimensions, got lhs_batch {batch[0]} and rhs_batch {batch[1]}."))
     for kind, pair in (("lhs batch dimensions and rhs batch", batch), ("contracting", contract)):
         left, right = (tuple(x.shape[d] for d in axes)
                        for x, axes in zip((lhs, rhs), pair, strict=True))
@@ -61,8 +60,7 @@ def _rank_of_dtype(dtype: Any) -> tuple:
 
 def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
     if x != y and _rank_of_dtype(x) == _rank_of_dtype(y):
-        raise TypeError("lax.dot_general argument type error: "
-                        f"{dtype_name(x)}, {dtype_name(y)}")
+        raise TypeError(f"lax.dot_general argument type error: {dtype_name(x)}, {dtype_name(y)}")
     dtype = x if x == y else max(x, y, key=_rank_of_dtype)
     if preferred is None or preferred == dtype:
         return dtype
@@ -260,10 +258,9 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = N
     if dimension_numbers is None:
         lhs_shape, rhs_shape = np.shape(lhs), np.shape(rhs)
         if not {len(lhs_shape), len(rhs_shape)} <= {1, 2} or lhs_shape[-1] != rhs_shape[0]:
-            raise ValueError(
-                "jax.lax.dot: dimension_numbers must be specified when not performing simple "
-                "un-batched matrix-matrix, matrix-vector, or vector-vector products; got "
-                f"lhs_shape={lhs_shape} rhs_shape={rhs_shape}")
+            raise ValueError("jax.lax.dot: dimension_numbers must be specified when not performing "
+                             "simple un-batched matrix-matrix, matrix-vector, or vector-vector "
+                             f"products; got lhs_shape={lhs_shape} rhs_shape={rhs_shape}")
         dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
@@ -400,22 +397,18 @@ def _ragged_axis(lhs: Array, sizes: Array, ragged: tuple[int, ...], summed: Axes
 
 def _check_groups(rhs: Array, sizes: Array, groups: Axes, is_paired: bool, used: Axes) -> None:
     """Refuse axes of the right that cannot be the one with an entry for each group."""
-    refuse((is_paired and len(groups) != 0,
-            "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged "
-            "dimension is contracting or batch."),
-           (not is_paired and len(groups) != 1,
-            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged "
-            "dimension is noncontracting."))
+    refuse((is_paired and len(groups) != 0, "ragged_dot_general requires zero group dimensions in "
+            "the rhs when lhs ragged dimension is contracting or batch."),
+           (not is_paired and len(groups) != 1, "ragged_dot_general requires exactly one rhs group "
+            "dimension when lhs ragged dimension is noncontracting."))
     for group in groups:
-        refuse((not 0 <= group < rhs.ndim,
-                "ragged_dot_general requires rhs group dimension numbers to be nonnegative and "
-                f"less than the number of axes of the rhs value, got {group} for rhs of rank "
-                f"{rhs.ndim}."),
+        refuse((not 0 <= group < rhs.ndim, "ragged_dot_general requires rhs group dimension "
+                "numbers to be nonnegative and less than the number of axes of the rhs value, got "
+                f"{group} for rhs of rank {rhs.ndim}."),
                (group in used, "ragged_dot_general requires rhs group dimension numbers to be "
                                "distinct from contracting and batch dimensions."))
-        refuse((rhs.shape[group] != sizes.shape[-1],
-                f"expected rhs group dimension size to be {sizes.shape[-1]}, got "
-                f"{rhs.shape[group]}."))
+        refuse((rhs.shape[group] != sizes.shape[-1], "expected rhs group dimension size to be "
+                f"{sizes.shape[-1]}, got {rhs.shape[group]}."))
 
 
 def _group_parts(x: Array, sizes: Array, axis: int, prefix: tuple[int, ...]) -> Array:

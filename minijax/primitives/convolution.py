@@ -61,9 +61,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, A
     for i, (letters, needed) in enumerate(zip((lhs, rhs, out), ("NC", "OI", "NC"), strict=True)):
         refuse((len(set(letters)) != len(letters), f"convolution dimension_numbers[{i}] cannot have"
                                                    f" duplicate characters, got {letters}."))
-        refuse((not set(needed) <= set(letters),
-                f"convolution dimension_numbers[{i}] must contain the characters '{needed[0]}' and "
-                f"'{needed[1]}', got {letters}."))
+        refuse((not set(needed) <= set(letters), f"convolution dimension_numbers[{i}] must contain "
+                f"the characters '{needed[0]}' and '{needed[1]}', got {letters}."))
     slid = [c for c in rhs if c not in "OI"]
     refuse((not set(lhs) - set("NC") == set(slid) == set(out) - set("NC"),
             "convolution dimension_numbers elements must each have the same set of spatial "
@@ -452,10 +451,9 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
     is_compatible = dtype is None or any(
         dtypes.issubdtype(lhs.dtype, one) and dtypes.issubdtype(dtype, other)
         for one, other in _COMPATIBLE)
-    refuse((not is_compatible,
-            "Input type is incompatible with `preferred_element_type`. The compatible combinations "
-            "of (input_type, preferred_element_type) are (integral, integral), (integral, "
-            "floating), (floating, floating), (complex, complex."),
+    refuse((not is_compatible, "Input type is incompatible with `preferred_element_type`. The "
+            "compatible combinations of (input_type, preferred_element_type) are (integral, "
+            "integral), (integral, floating), (floating, floating), (complex, complex."),
            (dtype is not None and dtype.itemsize < lhs.dtype.itemsize,
             "`preferred_element_type` must not be narrower than the original type."))
     return conv_general_dilated_p.bind(

@@ -103,12 +103,10 @@ def wrapped(i: Array, size: int) -> Array:
 
 def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> Avals:
     refuse(
-        (any(map(operator.lt, x.shape, slice_sizes)),
-         "slice slice_sizes must be less than or equal to operand shape, got "
-         f"slice_sizes {slice_sizes} for operand shape {x.shape}."),
-        (min(slice_sizes, default=0) < 0,
-         "slice slice_sizes must be greater than or equal to zero, "
-         f"got slice_sizes of {slice_sizes}."))
+        (any(map(operator.lt, x.shape, slice_sizes)), "slice slice_sizes must be less than or "
+         f"equal to operand shape, got slice_sizes {slice_sizes} for operand shape {x.shape}."),
+        (min(slice_sizes, default=0) < 0, "slice slice_sizes must be greater than or equal to "
+         f"zero, got slice_sizes of {slice_sizes}."))
     check_starts("dynamic_slice", starts, ":")
     return [x.update(shape=slice_sizes)]
 
@@ -219,12 +217,10 @@ def with_batch_axis(x: Array, old: Dim, new: Dim, size: int) -> Array:
 def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> list[ShapedArray]:
     name = "dynamic_update_slice"
     refuse(
-        (x.ndim != update.ndim,
-         f"{name} update must have the same rank as operand, got update shape {update.shape} for "
-         f"operand shape {x.shape}."),
-        (any(map(operator.lt, x.shape, update.shape)),
-         f"{name} update shape must be smaller than operand shape, got update shape "
-         f"{update.shape} for operand shape {x.shape}."))
+        (x.ndim != update.ndim, f"{name} update must have the same rank as operand, got update "
+         f"shape {update.shape} for operand shape {x.shape}."),
+        (any(map(operator.lt, x.shape, update.shape)), f"{name} update shape must be smaller than "
+         f"operand shape, got update shape {update.shape} for operand shape {x.shape}."))
     slots.check_same_dtypes(name, x, update)
     check_starts(name, starts, "")
     return [x.update(weak_type=slots.all_weak([x, update, *starts]))]

@@ -52,16 +52,14 @@ def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) ->
          f"RFFT input must be float32 or float64, got {x.dtype}"),
         (name != "RFFT" and not is_complex(x),
          f"{name} input must be complex64 or complex128, got {x.dtype}"),
-        (name == "IRFFT" and last[:-1] != fft_lengths[:-1],
-         f"IRFFT input shape {x.shape} minor dimensions must be equal to all except the last "
-         f"fft_length, got {fft_lengths=}"),
+        (name == "IRFFT" and last[:-1] != fft_lengths[:-1], f"IRFFT input shape {x.shape} minor "
+         f"dimensions must be equal to all except the last fft_length, got {fft_lengths=}"),
         (name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1
          and max(last[-1], fft_lengths[-1]) > 0,
          "IRFFT requires innermost dimension to be compatible with fft_length[-1]/2+1. Got: "
          f"{last[-1]} but fft_length is {fft_lengths[-1]}"),
-        (name != "IRFFT" and last != fft_lengths,
-         f"{name} input shape {x.shape} minor dimensions must be equal to fft_lengths "
-         f"{fft_lengths}"), error=ValueError)
+        (name != "IRFFT" and last != fft_lengths, f"{name} input shape {x.shape} minor dimensions "
+         f"must be equal to fft_lengths {fft_lengths}"), error=ValueError)
     if name == "RFFT":
         return [x.update(shape=(*rest, *last[:-1], last[-1] // 2 + 1),
                          dtype=dtypes.to_complex_dtype(x.dtype))]

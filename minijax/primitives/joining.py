@@ -220,9 +220,8 @@ def _split_shapes(shape: Shape, sizes: Sequence[int], axis: int) -> list[Shape]:
     sizes = list(sizes)
     refuse(
         (min(sizes, default=0) < 0, f"Sizes passed to split must be nonnegative, got {sizes}"),
-        (sum(sizes) != shape[axis],
-         f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
-         f"{list(shape)}"), error=ValueError)
+        (sum(sizes) != shape[axis], f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} "
+         f"of the operand shape {list(shape)}"), error=ValueError)
     return [replaced(shape, axis, int(n)) for n in sizes]
 
 

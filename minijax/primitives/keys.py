@@ -164,9 +164,8 @@ random_seed_p = key_operation(
 # ── random_wrap, random_unwrap, random_clone ─────────────────────────────────────────────────
 
 def _wrap_type(words: ShapedArray, impl: dtypes.KeyType) -> ShapedArray:
-    refuse((words.dtype != np.uint32 or words.shape[-1:] != impl.shape,
-            f"random_wrap must get uint32 words in a trailing axis of shape {impl.shape}, got "
-            f"{words.str_short(True)}"))
+    refuse((words.dtype != np.uint32 or words.shape[-1:] != impl.shape, "random_wrap must get "
+            f"uint32 words in a trailing axis of shape {impl.shape}, got {words.str_short(True)}"))
     return ShapedArray(words.shape[:-1], impl)
 
 

@@ -71,12 +71,10 @@ def _shape_of_scale(x: Array, scale: Any, contract: Axes) -> tuple[int, ...]:
 def _check(sides: list[Array], scales: list[tuple[int, ...]], numbers: DotDimensionNumbers) -> None:
     contract, batch = numbers
     ranks = [x.ndim for x in sides] + [len(s) for s in scales]
-    refuse((len(set(ranks)) > 1,
-            "All input tensors must have the same rank. Got lhs rank: {} rhs rank: {} lhs_scale "
-            "rank: {} rhs_scale rank: {}.".format(*ranks)),
-           (len(contract[0]) != len(contract[1]),
-            "LHS and RHS must have the same number of contracting dimensions, got "
-            f"{len(contract[0])} and {len(contract[1])}."))
+    refuse((len(set(ranks)) > 1, "All input tensors must have the same rank. Got lhs rank: {} rhs "
+            "rank: {} lhs_scale rank: {} rhs_scale rank: {}.".format(*ranks)),
+           (len(contract[0]) != len(contract[1]), "LHS and RHS must have the same number of "
+            f"contracting dimensions, got {len(contract[0])} and {len(contract[1])}."))
     for pair in zip(*batch, strict=False):
         sizes = {shape[d] for d, *shapes in zip(pair, [x.shape for x in sides], scales,
                                                 strict=True) for shape in shapes}

@@ -191,9 +191,8 @@ def _rev_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     refuse(
         (len(set(dimensions)) != len(dimensions),
          f"rev dimensions must be unique, got {dimensions}."),
-        (max(dimensions, default=-1) >= x.ndim,
-         "rev dimensions must all be less than operand ndim, got dimensions "
-         f"{dimensions} for operand ndim {x.ndim}."))
+        (max(dimensions, default=-1) >= x.ndim, "rev dimensions must all be less than operand "
+         f"ndim, got dimensions {dimensions} for operand ndim {x.ndim}."))
     return x.shape
 
 

@@ -35,12 +35,10 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
     check_sizes("slice", "limit_indices", limit_indices)
     refuse(
         _of_another_length("start_indices", "indices", start_indices, x),
-        (len(start_indices) != len(limit_indices),
-         "slice limit_indices must have the same length as start_indices, got "
-         f"start_indices {start_indices} and limit_indices {limit_indices}."),
-        (any(map(operator.lt, x.shape, limit_indices)),
-         "slice limit_indices must be less than or equal to operand shape, got "
-         f"limit_indices {limit_indices} for operand shape {x.shape}."),
+        (len(start_indices) != len(limit_indices), "slice limit_indices must have the same length "
+         f"as start_indices, got start_indices {start_indices} and limit_indices {limit_indices}."),
+        (any(map(operator.lt, x.shape, limit_indices)), "slice limit_indices must be less than or "
+         f"equal to operand shape, got limit_indices {limit_indices} for operand shape {x.shape}."),
         (any(map(operator.lt, limit_indices, start_indices)),
          "slice limit_indices must be greater than or equal to start_indices, got "
          f"start_indices {start_indices} and limit_indices {limit_indices}."))
@@ -148,18 +146,15 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 # ── pad ──────────────────────────────────────────────────────────────────────────────────────
 
 def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> list[ShapedArray]:
-    refuse((x.dtype != value.dtype,
-            "pad operand and padding_value must be same dtype: got "
+    refuse((x.dtype != value.dtype, "pad operand and padding_value must be same dtype: got "
             f"{dtype_name(x.dtype)} and {dtype_name(value.dtype)}."))
     refuse(
         (value.ndim != 0,
          f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}"),
-        (len(padding_config) != x.ndim,
-         "length of padding_config must equal the number of axes of operand, got "
-         f"padding_config {padding_config} for operand shape {x.shape}"),
-        (any(between < 0 for _, _, between in padding_config),
-         "interior padding in padding_config must be nonnegative, "
-         f"got padding_config {padding_config}"), error=ValueError)
+        (len(padding_config) != x.ndim, "length of padding_config must equal the number of axes of "
+         f"operand, got padding_config {padding_config} for operand shape {x.shape}"),
+        (any(between < 0 for _, _, between in padding_config), "interior padding in padding_config "
+         f"must be nonnegative, got padding_config {padding_config}"), error=ValueError)
     shape = tuple(before + after + dilate_dim(n, between + 1)
                   for n, (before, after, between) in zip(x.shape, padding_config, strict=True))
     refuse((min(shape, default=0) < 0,

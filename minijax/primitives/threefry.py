@@ -54,9 +54,8 @@ def block_cipher(name: str, formula: Callable[..., list], count: int, outputs: i
       impl: the meaning; by default the formula with NumPy's scalar operations.
     """
     def abstract_eval(*words: ShapedArray) -> list[ShapedArray]:
-        refuse((len(words) != count or any(word.dtype != np.uint32 for word in words),
-                f"Arguments to {name} must have uint32 type, "
-                f"got {[word.str_short(True) for word in words]}"),
+        refuse((len(words) != count or any(word.dtype != np.uint32 for word in words), "Arguments "
+                f"to {name} must have uint32 type, got {[word.str_short(True) for word in words]}"),
                (len({word.shape for word in words}) != 1, f"Arguments to {name} must have equal "
                 f"shapes, got {[word.shape for word in words]}"))
         return [words[0]] * outputs
