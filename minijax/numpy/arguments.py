@@ -449,8 +449,7 @@ _PREPARE: dict[str, Callable[..., list[Any]]] = {
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,
     "Numeric": promote_args_numeric}
 _OPTIONS: dict[str, Callable[[str, Any], Any]] = {
-    "dtype": lambda name, dtype: dtypes.check_user_dtype_supported(dtype, name),
-    "out": refuse_out}
+    "dtype": lambda name, dtype: dtypes.check_user_dtype_supported(dtype, name), "out": refuse_out}
 
 
 def public(names: dict[str, Any], prefix: str = "") -> None:

@@ -176,8 +176,7 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     y = lax.rev(y, plan.reversed_axes) if plan.reversed_axes else y
     out = scatter(promoted, plan.indices, y, lax.ScatterDimensionNumbers(*plan.dimension_numbers),
                   indices_are_sorted=indices_are_sorted or is_window,
-                  unique_indices=unique_indices or is_window,
-                  mode=GatherScatterMode.from_any(mode))
+                  unique_indices=unique_indices or is_window, mode=GatherScatterMode.from_any(mode))
     return convert(out, x.dtype, x.weak_type)
 
 

@@ -7,9 +7,8 @@ In JAX: XLA's `AllReduceCombiner`.
 import itertools
 from collections.abc import Iterator, Sequence
 
-from minijax.core import Array, current_source
+from minijax.core import Array, current_source, tracing
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
-from minijax.core.tracing import stage
 from minijax.placement.across import Communication, across_reduce_p
 from minijax.placement.moves import bytes_of
 from minijax.primitives import ad_util, convert, joining, slicing
@@ -36,7 +35,7 @@ def with_joined_reductions(closed: ClosedJaxpr) -> ClosedJaxpr:
                 outs = reduced_together(group, [env[eqn.invars[0]] for eqn in group])
                 env.update(zip((eqn.outvars[0] for eqn in group), outs, strict=True))
         return [env[x] for x in jaxpr.outvars]
-    return stage(run, closed.in_avals, closed.jaxpr.debug_info)
+    return tracing.stage(run, closed.in_avals, closed.jaxpr.debug_info)
 
 
 def scheduled(eqns: Sequence[JaxprEqn]) -> Iterator[list[JaxprEqn]]:

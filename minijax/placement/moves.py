@@ -14,8 +14,7 @@ from minijax import core, dtypes
 from minijax.core import Array, ShapedArray
 from minijax.placement.across import (Grid, Names, across_exchange_p, across_gather_p,
                                       across_reduce_p, rank_p)
-from minijax.primitives import ad_util, algebra, comparison, reduce
-from minijax.primitives.axes import replaced
+from minijax.primitives import ad_util, algebra, axes, comparison, reduce
 from minijax.primitives.convert import converted
 from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.util.source_info import SourceInfo
@@ -169,8 +168,8 @@ class Moves:
         """The part along an axis that this rank keeps of an array that it has whole."""
         size = x.shape[axis] // self.count(names)
         start = algebra.mul_p.bind(self.rank(names), np.int32(size))
-        starts = replaced([np.int32(0)] * x.ndim, axis, start)
-        return dynamic_slice_p.bind(x, *starts, slice_sizes=replaced(x.shape, axis, size))
+        starts = axes.replaced([np.int32(0)] * x.ndim, axis, start)
+        return dynamic_slice_p.bind(x, *starts, slice_sizes=axes.replaced(x.shape, axis, size))
 
     def on_first(self, x: Array, names: Names, other: Any) -> Array:
         """An array on the first rank along mesh axes; on the others, all elements are `other`."""

@@ -286,8 +286,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
                      batch=batch_along("axes", removed=True), element=element,
-                     may_produce_nan=op in ("add", "mul"),
-                     sharding=layout("reduction", op=op),
+                     may_produce_nan=op in ("add", "mul"), sharding=layout("reduction", op=op),
                      complex_parts=each_part if op == "add" else in_pairs(name),
                      examples=reducible(accepts, axes_of))
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Primitive, ShapedArray, dtype_name
-from minijax.primitives.algebra import (add, div, integer_pow, mul, neg, rsqrt,
-                                        square, sub)
+from minijax.primitives.algebra import add, div, integer_pow, mul, neg, rsqrt, square, sub
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
@@ -34,13 +33,11 @@ def one(x: Array) -> Array:
 
 # ── Exponentials and logarithms ──────────────────────────────────────────────────────────────
 
-exp_p, exp = unary(
-    "exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
-    derivative=lambda t, y, x: mul(t, y))
+exp_p, exp = unary("exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
+                   derivative=lambda t, y, x: mul(t, y))
 
-exp2_p, exp2 = unary(
-    "exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
-    derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
+exp2_p, exp2 = unary("exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
+                     derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
 
 log_p, log = unary(
     "log", "The natural logarithm.", shows="1.0 -> 0.", accurate=True,
@@ -53,9 +50,8 @@ log1p_p, log1p = unary(
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 
-expm1_p, expm1 = unary(
-    "expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
-    derivative=lambda t, y, x: mul(t, add(y, one(x))))
+expm1_p, expm1 = unary("expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10",
+                       accurate=True, derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
@@ -161,9 +157,8 @@ acos_p, acos = unary(
     derivative=lambda t, y, x: mul(t, neg(rsqrt(sub(coefficient(1, x), square(x))))),
     examples=points((-.9, .9)))
 
-atan_p, atan = unary(
-    "atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
-    derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
+atan_p, atan = unary("atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
+                     derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
 
 
 def _over_square(t: Array, numerator: Array, x: Array, y: Array) -> Array:
@@ -181,21 +176,17 @@ atan2_p, atan2 = binary(
 
 # ── Hyperbolic functions ─────────────────────────────────────────────────────────────────────
 
-sinh_p, sinh = unary(
-    "sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
-    derivative=lambda t, y, x: mul(t, cosh(x)))
+sinh_p, sinh = unary("sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
+                     derivative=lambda t, y, x: mul(t, cosh(x)))
 
-cosh_p, cosh = unary(
-    "cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
-    derivative=lambda t, y, x: mul(t, sinh(x)))
+cosh_p, cosh = unary("cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
+                     derivative=lambda t, y, x: mul(t, sinh(x)))
 
-tanh_p, tanh = unary(
-    "tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
-    derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
+tanh_p, tanh = unary("tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
+                     derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
 
-asinh_p, asinh = unary(
-    "asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
-    derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
+asinh_p, asinh = unary("asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
+                       derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
 
 acosh_p, acosh = unary(
     "acosh", "The positive number whose hyperbolic cosine is x.", shows="1.0 -> 0.",
@@ -214,13 +205,11 @@ def _bell(t: Array, x: Array, factor: float) -> Array:
     return mul(coefficient(factor, x), mul(t, exp(neg(square(x)))))
 
 
-erf_p, erf = by_long_formula(
-    "erf", "The error function.", shows="0.0 -> 0.",
-    derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)))
+erf_p, erf = by_long_formula("erf", "The error function.", shows="0.0 -> 0.",
+                             derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)))
 
-erfc_p, erfc = by_long_formula(
-    "erfc", "``1 - erf(x)``, exact for large x.", shows="0.0 -> 1.",
-    derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)))
+erfc_p, erfc = by_long_formula("erfc", "``1 - erf(x)``, exact for large x.", shows="0.0 -> 1.",
+                               derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)))
 
 erf_inv_p, erf_inv = by_long_formula(
     "erf_inv", "The number whose error function is x.", shows="0.0 -> 0.",

@@ -113,9 +113,8 @@ population_count_p, population_count = unary(
     "population_count", "The number of set bits.", accepts=INTEGER, shows="255 -> 8",
     element=infix(_ones), examples=integers(1))
 
-clz_p, clz = unary(
-    "clz", "The number of leading zero bits.", accepts=INTEGER, shows="255 -> 24",
-    element=infix(_leading_zeros), examples=integers(1))
+clz_p, clz = unary("clz", "The number of leading zero bits.", accepts=INTEGER, shows="255 -> 24",
+                   element=infix(_leading_zeros), examples=integers(1))
 
 
 # ── Selection ────────────────────────────────────────────────────────────────────────────────

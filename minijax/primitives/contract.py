@@ -20,8 +20,7 @@ from minijax.primitives.axes import (Axes, DotDimensionNumbers, as_dims, axis_na
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
 from minijax.primitives.shape import broadcasted_iota, transpose
-from minijax.primitives.slots import (Reduction, all_weak, computed_in, in_pairs, layout,
-                                      real_dtype)
+from minijax.primitives.slots import Reduction, all_weak, computed_in, in_pairs, layout, real_dtype
 from minijax.primitives.summation import LONG
 
 # ── The type ─────────────────────────────────────────────────────────────────────────────────

@@ -488,8 +488,7 @@ def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int],
     Array([[[1., 2., 1., 2., 1., 2., 1.]]], dtype=float32)
     """
     return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
-                                precision=precision,
-                                preferred_element_type=preferred_element_type)
+                                precision=precision, preferred_element_type=preferred_element_type)
 
 
 # ── Transposed ───────────────────────────────────────────────────────────────────────────────

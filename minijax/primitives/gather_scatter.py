@@ -327,8 +327,7 @@ def _masked(keep: Array, x: Array) -> Array:
     return comparison.select_n_p.bind(keep, filled(0, x), x)
 
 
-def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
-                           ) -> Array:
+def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any) -> Array:
     """An update gets the cotangent of the place where it was written, unless a later overwrote it.
 
     JAX: differentiates by numbering the updates in the forward pass already.
@@ -342,8 +341,7 @@ def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **pa
     return _masked(comparison.eq_p.bind(numbers, last), read)
 
 
-def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
-                           ) -> Array:
+def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any) -> Array:
     return scatter_p.bind(ct, indices, zeros(ShapedArray(updates.aval.shape, ct.dtype)), **params)
 
 

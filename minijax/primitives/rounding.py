@@ -75,13 +75,11 @@ abs_p, abs = unary(
 
 # ── Rounding ─────────────────────────────────────────────────────────────────────────────────
 
-floor_p, floor = unary(
-    "floor", "The largest integer not above x.", accepts=FLOAT, shows="-2.5 -> -3.",
-    may_produce_nan=False, examples=points((.1, .9)))
+floor_p, floor = unary("floor", "The largest integer not above x.", accepts=FLOAT,
+                       shows="-2.5 -> -3.", may_produce_nan=False, examples=points((.1, .9)))
 
-ceil_p, ceil = unary(
-    "ceil", "The smallest integer not below x.", accepts=FLOAT, shows="-2.5 -> -2.",
-    may_produce_nan=False, examples=points((.1, .9)))
+ceil_p, ceil = unary("ceil", "The smallest integer not below x.", accepts=FLOAT,
+                     shows="-2.5 -> -2.", may_produce_nan=False, examples=points((.1, .9)))
 
 
 class RoundingMethod(enum.IntEnum):
