@@ -602,14 +602,10 @@ class CustomLin(Primitive):
 
 # The derivative of a custom_vjp function: a linear primitive that has only a transpose.
 custom_lin_p = CustomLin(
-    "custom_lin",
-    impl=_no_forward,
+    "custom_lin", impl=_no_forward,
     abstract_eval=lambda *_, out_avals, **__: list(out_avals),
-    jvp=_no_forward,
-    transpose=_lin_transpose,
-    users_transpose=True,
-    standard_vma=False,
-    batch=_lin_batch,
+    jvp=_no_forward, transpose=_lin_transpose, users_transpose=True,
+    standard_vma=False, batch=_lin_batch,
     loop=_no_forward,
     printed=lambda *, bwd, num_residuals, out_avals, in_zeros, **params: {
         **params, "bwd": bwd.__name__, "in_zeros": [*in_zeros], "num_res": num_residuals},

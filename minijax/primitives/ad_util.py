@@ -312,8 +312,7 @@ def _transpose_shape(x: ShapedArray, permutation: tuple) -> Shape:
 
 
 transpose_p = rearrangement(
-    "transpose",
-    impl=lambda x, permutation: np.transpose(x, permutation),
+    "transpose", impl=lambda x, permutation: np.transpose(x, permutation),
     shape=_transpose_shape,
     transpose=lambda ct, x, permutation: transpose_p.bind(ct, permutation=inverse(permutation)),
     batch=lambda axis, args, dims, permutation: (
@@ -376,9 +375,7 @@ def _broadcast_element(s: Any, index: Index, x: Any, shape: Shape, broadcast_dim
 
 
 broadcast_in_dim_p = rearrangement(
-    "broadcast_in_dim",
-    impl=broadcast_along,
-    shape=_broadcast_shape,
+    "broadcast_in_dim", impl=broadcast_along, shape=_broadcast_shape,
     transpose=_transpose_broadcast,
     batch=lambda axis, args, dims, shape, broadcast_dimensions: (
         [broadcast_at(move_axis(args[0], dims[0], 0), (0, *batched_axes(broadcast_dimensions, 0)),
@@ -419,8 +416,7 @@ reshape_p = rearrangement(
 # ── reduce_sum, add_any ──────────────────────────────────────────────────────────────────────
 
 reduce_sum_p = reduction(
-    "reduce_sum", "add",
-    impl=summation.total,
+    "reduce_sum", "add", impl=summation.total,
     jvp=linear(0),
     transpose=transposed(
         lambda ct, x, axes: broadcast_at(ct, without(range(x.aval.ndim), axes), x.aval.shape)))
@@ -443,12 +439,10 @@ def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
 # Interpreters add tangents and cotangents with it; users write `add`.  Its weak type is that of the
 # first operand.
 add_any_p = Primitive(
-    "add_any",
-    impl=in_numpy(np.add),
+    "add_any", impl=in_numpy(np.add),
     abstract_eval=lambda x, y: [ShapedArray(broadcast_shapes("add_any", [x.shape, y.shape]),
                                             x.dtype, x.weak_type)],
-    jvp=termwise(),
-    transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    jvp=termwise(), transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,
     element=pointwise(lambda s, x, y: s.add(x, y)), may_produce_nan=True, complex_parts=each_part,
     examples=points((-2., 2.), (-2., 2.)))

@@ -42,15 +42,13 @@ neg_p, neg = unary(
 add_p, add = binary(
     "add", "Elementwise sum; integers wrap around.", shows="1.5, 2.0 -> 3.5",
     impl=np.add, complex_parts=each_part,
-    jvp=termwise(),
-    transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    jvp=termwise(), transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
 sub_p, sub = binary(
     "sub", "Elementwise difference; integers wrap around.", shows="1.5, 2.0 -> -0.5",
     impl=np.subtract, complex_parts=each_part,
-    jvp=termwise(neg),
-    transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
+    jvp=termwise(neg), transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
 
@@ -64,8 +62,7 @@ def _product(x: np.ndarray, y: np.ndarray) -> Any:
 
 
 mul_p, _ = binary(
-    "mul", "",
-    impl=_product,
+    "mul", "", impl=_product,
     derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
     jet=general_leibniz_rule,
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
@@ -148,8 +145,7 @@ div_p, div = binary(
                  lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=transposed(lambda ct, x, y: div(ct, y), None),
     jet=_derivative_of_quotient,
-    examples=points_and_integers((-2., 2.), (.5, 2.)),
-    shows="-7, 2 -> -3")
+    examples=points_and_integers((-2., 2.), (.5, 2.)), shows="-7, 2 -> -3")
 
 
 # ── Maximum and minimum ──────────────────────────────────────────────────────────────────────
@@ -349,13 +345,11 @@ complex_p, complex = binary(
     derivatives=(lambda t, z, x, y: complex(t, constant(0, t)),
                  lambda t, z, x, y: complex(constant(0, t), t)),
     transpose=transposed(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
-    examples=lambda: _complex_examples(2),
-    shows="1.0, 2.0 -> 1.+2.j")
+    examples=lambda: _complex_examples(2), shows="1.0, 2.0 -> 1.+2.j")
 
 
 conj_p = elementwise(
-    "conj",
-    impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
+    "conj", impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
     accepts=[(*PARTS, *COMPLEX)], result=dtypes.to_complex_dtype, may_produce_nan=False,
     complex_parts=lambda c, z, input_dtype: z.conj() if isinstance(z, c.Pair) else c.as_pair(z),
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],

@@ -106,8 +106,7 @@ def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
 
 
 pow_p = elementwise(
-    "pow",
-    impl=lambda x, y: in_numpy(_pow_impl)(x, y.astype(x.dtype)),
+    "pow", impl=lambda x, y: in_numpy(_pow_impl)(x, y.astype(x.dtype)),
     abstract_eval=_pow_type, complex_parts=of_one_shape(in_pairs("power")),
     by_parts=True,
     derivatives=(_pow_in_x, _pow_in_y),
@@ -170,8 +169,7 @@ atan2_p, atan2 = binary(
     impl=np.arctan2, by_parts=True,
     derivatives=(lambda t, z, x, y: _over_square(t, y, x, y),
                  lambda t, z, x, y: _over_square(t, neg(x), x, y)),
-    examples=points((-2., 2.), (.5, 2.)),
-    shows="0.0, 1.0 -> 0.")
+    examples=points((-2., 2.), (.5, 2.)), shows="0.0, 1.0 -> 0.")
 
 
 # ── Hyperbolic functions ─────────────────────────────────────────────────────────────────────

@@ -130,15 +130,12 @@ def _examples() -> examples.Examples:
 
 
 rng_bit_generator_p = Primitive(
-    "rng_bit_generator",
-    impl=families.by_program(_draw),
-    abstract_eval=_types,
+    "rng_bit_generator", impl=families.by_program(_draw), abstract_eval=_types,
     jvp=families.constant_in_all,
     transpose=cannot("its key and its bits are integers, which have no cotangents."),
     batch=_batch,
     program=_draw,
-    examples=_examples(),
-    multiple_results=True)
+    examples=_examples(), multiple_results=True)
 
 
 def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,

@@ -30,11 +30,9 @@ from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpos
 # ── The index along the axis ─────────────────────────────────────────────────────────────────
 
 axis_index_p = collective(
-    "axis_index",
-    type_of=lambda vma: ShapedArray((), np.int32, vma=vma),
+    "axis_index", type_of=lambda vma: ShapedArray((), np.int32, vma=vma),
     printed=lambda *, axis_name, vma: {"axis_name": axis_name},
-    jvp=cannot("it takes no arguments"),
-    transpose=cannot("it takes no arguments"),
+    jvp=cannot("it takes no arguments"), transpose=cannot("it takes no arguments"),
     batch=lambda axis, args, dims, *, axis_name, vma: (
         [iota_p.bind(dtype=np.dtype(np.int32), shape=(axis.size,), dimension=0)], [0]))
 
@@ -286,16 +284,14 @@ def _own_row(ct: Array, axis_name: Any, axis: int) -> Array:
 
 
 all_gather_p = collective(
-    "all_gather",
-    type_of=_gather_type,
+    "all_gather", type_of=_gather_type,
     transpose=transposed(lambda ct, x, *, axis_name, all_gather_dimension, axis_size:
                          _own_row(psum(ct, axis_name), axis_name, all_gather_dimension)),
     batch=_gather_batch)
 
 # Its result is the same along the axis by its type, too, and so is its cotangent.
 all_gather_invariant_p = collective(
-    "all_gather_invariant",
-    type_of=_gather_type,
+    "all_gather_invariant", type_of=_gather_type,
     vma=varies_no_more,
     transpose=transposed(lambda ct, x, *, axis_name, all_gather_dimension, axis_size:
                          _own_row(ct, axis_name, all_gather_dimension)),
@@ -401,8 +397,7 @@ def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: 
 
 
 ppermute_p = collective(
-    "ppermute",
-    type_of=lambda x, perm: x,
+    "ppermute", type_of=lambda x, perm: x,
     transpose=transposed(lambda ct, x, *, axis_name, perm: ppermute_p.bind(
         ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))),
     batch=_permute_batch)
@@ -528,8 +523,7 @@ def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split
 
 
 all_to_all_p = collective(
-    "all_to_all",
-    type_of=_exchange_type,
+    "all_to_all", type_of=_exchange_type,
     transpose=transposed(lambda ct, x, *, axis_name, split_axis, concat_axis: all_to_all_p.bind(
         ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)),
     batch=_exchange_batch)

@@ -184,11 +184,8 @@ def _select_examples() -> list[Example]:
 
 
 select_n_p = Primitive(
-    "select_n",
-    impl=lambda *args: [_chosen(_NUMPY, *args)],
-    abstract_eval=_select_type,
-    jvp=linear(but=[0]),
-    transpose=_select_transpose,
+    "select_n", impl=lambda *args: [_chosen(_NUMPY, *args)], abstract_eval=_select_type,
+    jvp=linear(but=[0]), transpose=_select_transpose,
     batch=_batch_of_one_shape(0), sharding=layout("elementwise"),
     element=pointwise(_chosen), complex_parts=each_part,
     examples=_select_examples)
@@ -260,9 +257,7 @@ def _clamp_examples() -> list[Example]:
 
 
 clamp_p = Primitive(
-    "clamp",
-    impl=by_formula(_clamped),
-    abstract_eval=_clamp_type,
+    "clamp", impl=by_formula(_clamped), abstract_eval=_clamp_type,
     jvp=per_argument(
         lambda t, z, low, x, high: _tangent_where(t, x, bitwise_and(gt(low, x), lt(low, high))),
         lambda t, z, low, x, high: _tangent_where(t, x, bitwise_and(gt(x, low), lt(x, high))),

@@ -195,9 +195,7 @@ def _dot_examples() -> list[Example]:
 
 
 dot_general_p = Primitive(
-    "dot_general",
-    impl=_dot_impl,
-    abstract_eval=_dot_type,
+    "dot_general", impl=_dot_impl, abstract_eval=_dot_type,
     jvp=families.per_argument(lambda t, out, x, y, **params: dot_general_p.bind(t, y, **params),
                               lambda t, out, x, y, **params: dot_general_p.bind(x, t, **params)),
     jet=families.general_leibniz_rule,

@@ -362,9 +362,7 @@ def _conv_examples() -> list[Example]:
 
 
 conv_general_dilated_p = Primitive(
-    "conv_general_dilated",
-    impl=_conv_impl,
-    abstract_eval=_conv_type,
+    "conv_general_dilated", impl=_conv_impl, abstract_eval=_conv_type,
     jvp=families.per_argument(
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(t, w, **params),
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(x, t, **params)),

@@ -251,9 +251,7 @@ def _update_loop(b: Any, outputs: list, operands: list) -> None:
 
 
 dynamic_update_slice_p = Primitive(
-    "dynamic_update_slice",
-    impl=_update_impl,
-    abstract_eval=_update_type,
+    "dynamic_update_slice", impl=_update_impl, abstract_eval=_update_type,
     jvp=linear(0, 1),
     transpose=transposed(
         lambda ct, x, update, *starts: dynamic_update_slice_p.bind(

@@ -139,8 +139,7 @@ def _factor_eigh(b: Any, lapack: Callable, matrix: Any, vectors: Any, values: An
 
 
 eigh_p = factorization(
-    "eigh",
-    impl=lambda x, lower: list(by_lapack("eigh_lo" if lower else "eigh_up", x)[::-1]),
+    "eigh", impl=lambda x, lower: list(by_lapack("eigh_lo" if lower else "eigh_up", x)[::-1]),
     square=True,
     jvp=factored(_eigh_tangents),
     library=of_each_matrix(_factor_eigh),
@@ -251,8 +250,7 @@ def _factor_svd(b: Any, lapack: Callable, matrix: Any, values: Any, *vectors: An
 
 
 svd_p = factorization(
-    "svd",
-    impl=_svd_impl,
+    "svd", impl=_svd_impl,
     jvp=_svd_jvp,
     library=of_each_matrix(_factor_svd),
     examples=lambda: examples_of_matrices(

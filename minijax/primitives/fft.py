@@ -209,11 +209,8 @@ def _examples() -> list[Example]:
 
 
 fft_p = Primitive(
-    "fft",
-    impl=_impl,
-    abstract_eval=_type,
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(_transposed),
+    "fft", impl=_impl, abstract_eval=_type,
+    jvp=ad_util.linear(0), transpose=ad_util.transposed(_transposed),
     batch=ad_util.batch_in_front(), sharding=layout("transform"),
     program=_in_parts, may_produce_nan=True,
     examples=_examples)

@@ -139,11 +139,8 @@ def _gather_parts(c: Any, z: Any, indices: Array, *, fill_value: Any, **params: 
 
 
 gather_p = Primitive(
-    "gather",
-    impl=_gather_impl,
-    abstract_eval=_gather_type,
-    jvp=families.per_argument(_gather_tangent, None),
-    transpose=transposed(_transpose_gather),
+    "gather", impl=_gather_impl, abstract_eval=_gather_type,
+    jvp=families.per_argument(_gather_tangent, None), transpose=transposed(_transpose_gather),
     batch=_batch_gather, sharding=slots.layout("gather"),
     element=_gather_element, complex_parts=_gather_parts,
     examples=_gather_examples)

@@ -386,8 +386,7 @@ def _solve_examples() -> list[Example]:
 
 
 triangular_solve_p = equations(
-    "triangular_solve",
-    impl=_solve_impl,
+    "triangular_solve", impl=_solve_impl,
     applied=_applied,
     transpose=transposed(None, lambda ct, a, b, transpose_a, **params: triangular_solve_p.bind(
         a, ct, transpose_a=not transpose_a, **params)),

@@ -94,8 +94,7 @@ def _with_permutation(factor: Callable[..., None]) -> Callable[..., None]:
 
 
 lu_p = factorization(
-    "lu",
-    impl=_lu_impl,
+    "lu", impl=_lu_impl,
     jvp=factored(_lu_tangents),
     # LAPACK's error code for a zero pivot is no failure: elimination continues
     library=_with_permutation(of_each_matrix(_factor_lu, fails=False)),
@@ -159,11 +158,8 @@ def permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutati
 
 
 lu_pivots_to_permutation_p = Primitive(
-    "lu_pivots_to_permutation",
-    impl=_permutation_impl,
-    abstract_eval=_permutation_type,
-    jvp=families.constant_in_all,
-    transpose=cannot("integers have no derivative."),
+    "lu_pivots_to_permutation", impl=_permutation_impl, abstract_eval=_permutation_type,
+    jvp=families.constant_in_all, transpose=cannot("integers have no derivative."),
     batch=ad_util.batch_in_front(), sharding=slots.layout("stacked", rank=1),
     loop=permutation_loop,
     examples=table("permutation_size", (np.array([2, 2, 2], INT32), 3), (np.array([], INT32), 2),
@@ -200,8 +196,7 @@ def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
 
 
 solve_p = equations(
-    "solve",
-    impl=_solve_impl,
+    "solve", impl=_solve_impl,
     applied=matmul,
     transpose=ad_util.transposed(None, lambda ct, a, b: solve_p.bind(matrix_transpose(a), ct)),
     program=_solve_program,

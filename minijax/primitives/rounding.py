@@ -46,8 +46,7 @@ sign_p, sign = unary(
     "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
     impl=_sign, may_produce_nan=False, by_parts=True,
     element=wide(infix(_sign_of_one)),
-    examples=points_and_integers((.5, 2.)),
-    shows="-2.5 -> -1.")
+    examples=points_and_integers((.5, 2.)), shows="-2.5 -> -1.")
 
 
 def _real_dtype_of_size(dtype: Any) -> Any:
@@ -120,8 +119,7 @@ rem_p, rem = binary(
     accepts=INTEGER + FLOAT,
     derivatives=(lambda t, z, x, y: t,
                  lambda t, z, x, y: mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y)))))),
-    examples=points_and_integers((-2., 2.), (3.1, 4.)),
-    shows="-7, 2 -> -1")
+    examples=points_and_integers((-2., 2.), (3.1, 4.)), shows="-7, 2 -> -1")
 
 
 # ── Fewer bits ───────────────────────────────────────────────────────────────────────────────
@@ -144,8 +142,7 @@ def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision",
-    impl=lambda x, **bits: [infix(_reduced)(numpy_scalars(), x, **bits)],
+    "reduce_precision", impl=lambda x, **bits: [infix(_reduced)(numpy_scalars(), x, **bits)],
     accepts=[FLOAT], may_produce_nan=False,
     element=infix(_reduced),
     jvp=ad_util.linear(0),

@@ -156,8 +156,7 @@ def squeezed_shape(x: Any, dimensions: Axes) -> Shape:
 
 
 squeeze_p = rearrangement(
-    "squeeze",
-    impl=lambda x, dimensions: np.squeeze(x, dimensions),
+    "squeeze", impl=lambda x, dimensions: np.squeeze(x, dimensions),
     shape=squeezed_shape,
     transpose=lambda ct, x, dimensions: reshaped(ct, x.shape),
     batch=batch_along("dimensions", removed=True),
@@ -197,8 +196,7 @@ def _rev_shape(x: ShapedArray, dimensions: Axes) -> Shape:
 
 
 rev_p = rearrangement(
-    "rev",
-    impl=lambda x, dimensions: np.flip(x, dimensions),
+    "rev", impl=lambda x, dimensions: np.flip(x, dimensions),
     shape=_rev_shape,
     transpose=lambda ct, x, dimensions: rev_p.bind(ct, dimensions=dimensions),
     batch=batch_along("dimensions"), sharding=layout("along", name="dimensions"),
@@ -237,8 +235,7 @@ iota_p = Primitive(
     impl=lambda dtype, shape, dimension: [broadcast_along(
         np.arange(shape[dimension]).astype(dtype), shape, (dimension,))],
     abstract_eval=_iota_type,
-    jvp=constant_in_all,
-    transpose=cannot("it has no argument."),
+    jvp=constant_in_all, transpose=cannot("it has no argument."),
     batch=lambda axis, args, dims, **params: ([iota_p.bind(**params)], [None]),
     sharding=layout("iota"),
     element=lambda s, index, dtype, shape, dimension: s.convert(index[dimension], dtype),

@@ -223,9 +223,7 @@ def unpadded(s: Any, shape: Shape, padding_config: Sequence[Sequence[int]], plac
 
 
 pad_p = Primitive(
-    "pad",
-    impl=_pad_impl,
-    abstract_eval=_pad_type,
+    "pad", impl=_pad_impl, abstract_eval=_pad_type,
     jvp=ad_util.linear(),
     transpose=ad_util.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
                                  _pad_value_cotangent),

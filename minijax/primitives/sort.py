@@ -68,10 +68,8 @@ _INTS = np.array([3, -1, 3, 2, 3, 0, -1], np.int32)
 sort_p = Primitive(
     "sort",
     multiple_results=True,
-    impl=_sort_impl,
-    abstract_eval=_sort_type,
-    jvp=_sort_jvp,
-    transpose=cannot("the order depends on the values."),
+    impl=_sort_impl, abstract_eval=_sort_type,
+    jvp=_sort_jvp, transpose=cannot("the order depends on the values."),
     batch=ad_util.batch_in_front("dimension"), sharding=layout("sorting"),
     loop=families.kernel("sort"),
     can_fuse_operands=True,
@@ -118,8 +116,7 @@ top_k_p = Primitive(
     abstract_eval=lambda x, k, axis: [
         x.update(shape=replaced(x.shape, axis, k), dtype=dtype)
         for dtype in (x.dtype, np.dtype(np.int32))],
-    jvp=_selection_jvp("axis"),
-    transpose=cannot("the order depends on the values."),
+    jvp=_selection_jvp("axis"), transpose=cannot("the order depends on the values."),
     batch=ad_util.batch_along("axis"), sharding=layout("along", name="axis"),
     loop=families.kernel("top_k"), complex_loop=LEFT_TO_NUMPY,
     examples=table(
@@ -332,8 +329,7 @@ approx_top_k_p = Primitive(
     impl=families.by_program(_approx_program),
     program=_approx_program,
     abstract_eval=_approx_type,
-    jvp=_selection_jvp("reduction_dimension"),
-    transpose=cannot("the order depends on the values."),
+    jvp=_selection_jvp("reduction_dimension"), transpose=cannot("the order depends on the values."),
     batch=_approx_batch,
     examples=table(
         "k reduction_dimension recall_target is_max_k reduction_input_size_override "

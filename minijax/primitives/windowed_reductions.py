@@ -110,9 +110,7 @@ _WINDOWS = table(
     (grid(6, dtype=np.int32), (2,), (3,), (2,)), (grid(), (), (), ()))
 
 windows_p = ad_util.rearrangement(
-    "windows",
-    impl=windows_impl,
-    shape=_windows_shape,
+    "windows", impl=windows_impl, shape=_windows_shape,
     transpose=lambda ct, x, **params: overlap_p.bind(ct, shape=x.shape, **params),
     batch=_batch_windows,
     source=_windows_element,
@@ -169,9 +167,7 @@ def _batch_overlap(axis: Axis, args: list, dims: list, shape: Shape, **params: S
 
 
 overlap_p = Primitive(
-    "overlap",
-    impl=_overlap_impl,
-    abstract_eval=_overlap_type,
+    "overlap", impl=_overlap_impl, abstract_eval=_overlap_type,
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x, shape, **params: windows_p.bind(ct, **params)),
     batch=_batch_overlap, may_produce_nan=True, complex_loop=LEFT_TO_NUMPY,
