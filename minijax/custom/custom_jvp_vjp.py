@@ -17,7 +17,7 @@ import numpy as np
 from minijax.util import context, source_info, tracebacks
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import (Array, ArrayImpl, Avals, Axis, ForPrimitive, Outs, Params, Primitive,
-                          ShapedArray, Undefined, Zero, cannot, transpose)
+                          ShapedArray, Zero, cannot, transpose)
 from minijax.transforms import arguments, compiled, discharge, prepared
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.control_flow.traced_functions import is_internal, mismatch
@@ -553,14 +553,6 @@ def _no_forward(*_: Any, **__: Any) -> Any:
         "Its rule is for reverse mode: grad, vjp, jacrev. A rule of jax.custom_jvp serves both.")
 
 
-def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: int, **_: Any
-                   ) -> list:
-    residuals, tangents = args[:num_residuals], args[num_residuals:]
-    return [*[None] * num_residuals,
-            *(ct if isinstance(t, Undefined) else None
-              for ct, t in zip(bwd(*residuals, *cotangents), tangents, strict=True))]
-
-
 def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
                out_avals: Avals, **printed: Any) -> Outs:
     if not checks_vma(axis) and all(d is None for d in dims):
@@ -604,7 +596,10 @@ class CustomLin(Primitive):
 custom_lin_p = CustomLin(
     "custom_lin", impl=_no_forward,
     abstract_eval=lambda *_, out_avals, **__: list(out_avals),
-    jvp=_no_forward, transpose=_lin_transpose, users_transpose=True,
+    jvp=_no_forward,
+    transpose=lambda cotangents, *args, bwd, num_residuals, **_: [
+        *[None] * num_residuals, *bwd(*args[:num_residuals], *cotangents)],
+    users_transpose=True,
     standard_vma=False, batch=_lin_batch,
     loop=_no_forward,
     printed=lambda *, bwd, num_residuals, out_avals, in_zeros, **params: {

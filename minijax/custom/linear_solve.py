@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.core import (Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Undefined,
-                          Zero, cannot, jvp, linearize, tracing, vmap)
+from minijax.core import (Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Zero, cannot,
+                          jvp, linearize, tracing, vmap)
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction, share_consts
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
@@ -69,10 +69,9 @@ def _jvp(p: Primitive, primals: list, tangents: list, *, num_res: int, **program
 
 @ForPrimitive
 def _transpose(p: Primitive, cts: list, /, *args: Any, num_res: int, **programs: Any) -> list:
-    residuals, linear = split_list(args, num_res)
-    cts = Directions(**programs).transposed().bind(p, residuals, cts[:len(linear)])
-    return [*[None] * num_res, *(ct if isinstance(x, Undefined) else None
-                                 for x, ct in zip(linear, cts, strict=False))]
+    count = len(args) - num_res
+    outs = Directions(**programs).transposed().bind(p, args[:num_res], cts[:count])
+    return [*[None] * num_res, *outs[:count]]
 
 
 @ForPrimitive

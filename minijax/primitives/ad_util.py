@@ -360,18 +360,11 @@ def broadcast_along(x: np.ndarray, shape: Shape, broadcast_dimensions: tuple) ->
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
-def _transpose_broadcast(ct: Array, x: ShapedArray, shape: Shape, broadcast_dimensions: Axes
-                         ) -> Array:
+def _transpose_broadcast(ct: Array, x: ShapedArray, broadcast_dimensions: Axes, **_: Any) -> Array:
     ones = [i for i, n in enumerate(x.shape) if n == 1]
-    summed = without(range(len(shape)), without(broadcast_dimensions, ones))
+    summed = without(range(ct.ndim), without(broadcast_dimensions, ones))
     total = reduce_sum_p.bind(ct, axes=summed) if summed else ct
     return broadcast_at(total, without(range(x.ndim), ones), x.shape) if ones else total
-
-
-def _broadcast_element(s: Any, index: Index, x: Any, shape: Shape, broadcast_dimensions: Axes
-                       ) -> Any:
-    return x(tuple(index[d] if n == shape[d] else s.const(0, np.int64)
-                   for n, d in zip(x.shape, broadcast_dimensions, strict=True)))
 
 
 broadcast_in_dim_p = rearrangement(
@@ -380,7 +373,9 @@ broadcast_in_dim_p = rearrangement(
     batch=lambda axis, args, dims, shape, broadcast_dimensions: (
         [broadcast_at(move_axis(args[0], dims[0], 0), (0, *batched_axes(broadcast_dimensions, 0)),
                       (axis.size, *shape))], [0]),
-    source=_broadcast_element,
+    source=lambda s, index, x, shape, broadcast_dimensions: x(tuple(
+        index[d] if n == shape[d] else s.const(0, np.int64)
+        for n, d in zip(x.shape, broadcast_dimensions, strict=True))),
     sharding=layout("broadcast_in_dim"),
     examples=table(
         "shape broadcast_dimensions", (grid(3), (2, 3), (1,)), (grid(3), (3, 2), (0,)),

@@ -82,8 +82,7 @@ def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) 
     return reshape(part(reshape(drawn, (math.prod(drawn.shape),)), 0, math.prod(shape)), shape)
 
 
-def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_sharding: None
-          ) -> list[Array]:
+def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, **_: Any) -> list[Array]:
     """The next key of the stream, and the bits; those of short dtypes are the low ends of words."""
     count = _blocks(shape, dtype, algorithm)
     words = unstack(reshape(key if key.dtype == np.uint32 else as_words(key, 32), (4,)))
@@ -98,8 +97,7 @@ def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_shardin
 
 # ── rng_bit_generator ────────────────────────────────────────────────────────────────────────
 
-def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_sharding: None
-           ) -> list[ShapedArray]:
+def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, **_: Any) -> list[ShapedArray]:
     refuse((dtype not in UNSIGNED, f"rng_bit_generator: unsupported dtype {dtype}"),
            ((key.dtype, key.shape) not in KEYS,  # JAX: fails an assertion, where it compiles
             "rng_bit_generator must get a key of type u32[4] or u64[2], "

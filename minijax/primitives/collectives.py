@@ -506,9 +506,8 @@ def check_kind(to: str, of: str, *allowed: str) -> None:
 # ── Exchanges of parts ───────────────────────────────────────────────────────────────────────
 
 def _exchange_type(x: ShapedArray, *, split_axis: int, concat_axis: int) -> ShapedArray:
-    shape = list(x.shape)
-    shape.insert(concat_axis, shape.pop(split_axis))
-    return x.update(shape=tuple(shape))
+    rest = axes.without(x.shape, (split_axis,))
+    return x.update(shape=axes.with_item(rest, concat_axis, x.shape[split_axis]))
 
 
 def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split_axis: int,
@@ -517,9 +516,9 @@ def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split
     if axis.name != axis_name:
         return [all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1,
                                   concat_axis=concat_axis + 1)], [0]
-    order = [i for i in range(1, x.ndim) if i != split_axis + 1]
-    order.insert(concat_axis, 0)  # the axis of senders; that of receivers is in front
-    return [transpose(x, [split_axis + 1, *order])], [0]
+    # The axis of receivers goes to the front; that of senders is in the front.
+    order = axes.with_item(axes.without(range(x.ndim), (0, split_axis + 1)), concat_axis, 0)
+    return [transpose(x, (split_axis + 1, *order))], [0]
 
 
 all_to_all_p = collective(

@@ -354,8 +354,7 @@ def _mul_in_updates(t: Array, out: Array, x: Array, indices: Array, updates: Arr
     return mul_p.bind(x, scatter_add_p.bind(filled(0, x), indices, t, **params))
 
 
-def _mul_updates_cotangent(ct: Array, x: Array, indices: Array, updates: Any, **params: Any
-                           ) -> Array:
+def _mul_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any) -> Array:
     _check_unique(params)
     return gather_at_updates(mul_p.bind(ct, x), x, indices, updates, **params)
 

@@ -111,15 +111,11 @@ def _stack_type(*avals: ShapedArray, axis: int) -> list[ShapedArray]:
                         slots.all_weak(avals))]
 
 
-def _transpose_stack(cotangents: list, *args: Any, axis: int) -> list:
-    return [piece if isinstance(x, Undefined) else None
-            for x, piece in zip(args, unstack_p.bind(cotangents[0], axis=axis), strict=True)]
-
-
 stack_p = Primitive(
     "stack", impl=lambda *xs, axis: [np.stack(xs, axis)],
     abstract_eval=_stack_type,
-    jvp=ad_util.linear(), transpose=_transpose_stack,
+    jvp=ad_util.linear(),
+    transpose=lambda cotangents, *_, axis: unstack_p.bind(cotangents[0], axis=axis),
     batch=ad_util.batch_in_front("axis"), sharding=slots.layout("stack"),
     element=lambda s, index, *xs, axis: _element_of_piece(
         s, index[axis], range(1, len(xs) + 1), lambda i: xs[i](without(index, (axis,)))),

@@ -29,10 +29,6 @@ def _size(x: Any) -> Any:
     return np.where(np.isnan(x), np.nan, size).astype(size.dtype) if is_complex(x) else size
 
 
-def _sign(x: Any) -> Any:
-    return np.copysign(np.sign(x), x) if x.dtype.kind == "f" else np.sign(x)
-
-
 def _sign_of_one(x: Any) -> Any:
     if dtypes.kind(x.dtype) == "u":
         return where(x == 0, x, x.const(1))
@@ -44,8 +40,8 @@ def _sign_of_one(x: Any) -> Any:
 
 sign_p, sign = unary(
     "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
-    impl=_sign, may_produce_nan=False, by_parts=True,
-    element=wide(infix(_sign_of_one)),
+    impl=lambda x: np.copysign(np.sign(x), x) if x.dtype.kind == "f" else np.sign(x),
+    may_produce_nan=False, by_parts=True, element=wide(infix(_sign_of_one)),
     examples=points_and_integers((.5, 2.)), shows="-2.5 -> -1.")
 
 

@@ -46,11 +46,10 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
         check_sizes("slice", "strides", strides)
         refuse(_of_another_length("strides", "strides", strides, x),
                (0 in strides, f"slice strides must be positive, got {strides}"))
-    return tuple(map(len, _indices_along_axes(start_indices, limit_indices, strides)))
+    return tuple(map(len, _ranges(start_indices, limit_indices, strides)))
 
 
-def _indices_along_axes(start_indices: tuple, limit_indices: tuple, strides: tuple | None
-                        ) -> list[range]:
+def _ranges(start_indices: tuple, limit_indices: tuple, strides: tuple | None) -> list[range]:
     """The indices that are taken along each axis."""
     return list(map(range, start_indices, limit_indices, strides or (1,) * len(start_indices)))
 
@@ -59,12 +58,6 @@ def _of_another_length(argument: str, what: str, sizes: tuple, x: ShapedArray) -
     return (len(sizes) != x.ndim,
             f"slice {argument} must have length equal to the number of dimensions of the operand, "
             f"got {what} {sizes} for operand shape {x.shape}.")
-
-
-def _transpose_slice(ct: Array, x: ShapedArray, **bounds: Any) -> Array:
-    return pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
-        (taken.start, n - (taken[-1] + 1 if taken else taken.start), taken.step - 1)
-        for taken, n in zip(_indices_along_axes(**bounds), x.shape, strict=True)))
 
 
 def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit_indices: tuple,
@@ -80,11 +73,13 @@ slice_p = ad_util.rearrangement(
     impl=lambda x, start_indices, limit_indices, strides: x[tuple(
         map(_slice_object, start_indices, limit_indices, strides or itertools.repeat(None)))],
     shape=_slice_shape,
-    transpose=_transpose_slice,
+    transpose=lambda ct, x, **bounds: pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
+        (taken.start, n - (taken[-1] + 1 if taken else taken.start), taken.step - 1)
+        for taken, n in zip(_ranges(**bounds), x.shape, strict=True))),
     batch=_batch_slice, sharding=slots.layout("slice"),
     source=lambda s, index, x, **bounds: x(tuple(
         s.add(s.mul(i, taken.step), taken.start)
-        for i, taken in zip(index, _indices_along_axes(**bounds), strict=True))),
+        for i, taken in zip(index, _ranges(**bounds), strict=True))),
     examples=table(
         "start_indices limit_indices strides", (grid(5), (1,), (4,), None),
         (grid(5, 4), (0, 1), (5, 4), (2, 3)), (grid(3), (3,), (3,), (2,)),

@@ -398,8 +398,7 @@ select_and_scatter_add_p = _selecting(
     lambda: _selected_examples(True))
 
 
-def _extremum(name: str, op: str, select_prim: Primitive, identity: Callable[[Any], Any]
-              ) -> Primitive:
+def _extremum(name: str, op: str, select_prim: Primitive, identity: Callable) -> Primitive:
     def jvp(primals: list, tangents: list, **params: Any) -> Outs:
         [x], [t] = primals, tangents
         tangent = select_and_gather_add_p.bind(t, x, select_prim=select_prim, **params)
