@@ -103,9 +103,8 @@ class CustomPrimitive(Primitive):
             "jvp": rule.with_call(of_arguments) if captured else rule}
 
 
-def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = None, **_: Any
-              ) -> Callable:
-    return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
+def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Any = None, **_: Any) -> Callable:
+    return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)
 
 
 def _jvp(primals: list, tangents: list, *, jvp: Rule, **_: Any) -> Outs:
@@ -140,8 +139,7 @@ def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]],
     return CustomPrimitive(
         name,
         **compiled.running("call_jaxpr"),
-        jvp=_jvp,
-        transpose=_transpose,
+        jvp=_jvp, transpose=_transpose,
         batch=_batch,
         split=cannot("its rule is applied before partial evaluation"),
         examples=examples,

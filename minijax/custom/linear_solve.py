@@ -182,8 +182,7 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
         functions += [staged("transpose_solve", functools.partial(
             transpose_solve or solve, transpose.called), has_aux), transpose]
     programs, consts = share_consts(functions)
-    outs = Directions(*programs).bind(linear_solve_p, consts, operands.values)
-    return functions[0].tree_of(outs)
+    return functions[0].tree_of(Directions(*programs).bind(linear_solve_p, consts, operands.values))
 
 
 def _transposed(matrix: TracedFunction, operands: Operands) -> Callable:

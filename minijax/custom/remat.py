@@ -55,8 +55,7 @@ class _InnerPrograms:
     def __init__(self, eqn: JaxprEqn):
         params = eqn.params
         self.eqn, self.field = eqn, "branches" if "branches" in params else "jaxpr"
-        self.programs: Sequence[ClosedJaxpr] = (
-            params["branches"] if "branches" in params else (params["jaxpr"],))
+        self.programs: Sequence[ClosedJaxpr] = params.get("branches") or (params["jaxpr"],)
         self.leading = len(eqn.invars) - len(self.programs[0].in_avals)  # they choose one
         self.num_consts = params.get("num_consts", 0)
         self.num_carry = params.get("num_carry", 0)

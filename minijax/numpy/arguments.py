@@ -538,8 +538,7 @@ def from_lax(function: Callable, name: str = "", *, prepare: Callable[..., list[
 def choose(condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition is not zero, else `y`: `where` of three arguments."""
     condition = as_value(condition)
-    if condition.dtype != bool:
-        condition = condition != 0
+    condition = condition if condition.dtype == bool else condition != 0
     x, y = promote_dtypes(x, y)
     if condition.ndim:
         condition, x, y = broadcast_arrays_to_one_shape(condition, x, y)

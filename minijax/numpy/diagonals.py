@@ -45,8 +45,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     [columns] = canonical_shape((N if M is None else M,), "argument of 'M' jnp.eye().")
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
-    if isinstance(k, int):
-        k = min(max(k, -rows), columns)
+    k = min(max(k, -rows), columns) if isinstance(k, int) else k
     return convert(_on_diagonal(rows, columns, k), dtype or dtypes.default_float_dtype())
 
 

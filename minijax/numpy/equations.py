@@ -215,8 +215,7 @@ def _slogdet(a: Any) -> tuple:
     size = reductions.sum(lax.log(lax.abs(diagonal)), -1)
     if a.shape[-1] <= 2:  # JAX's formula, in which nan has no sign
         return reductions.prod(signs, -1) * parity, size
-    if a.dtype.kind != "c":
-        signs = choose(signs == signs, signs, 1)
+    signs = signs if a.dtype.kind == "c" else choose(signs == signs, signs, 1)
     is_singular = reductions.any(diagonal == 0, -1)
     return (choose(is_singular, 0, reductions.prod(signs, -1) * parity),
             choose(is_singular, -np.inf, size))

@@ -251,8 +251,7 @@ def layouts_used(jaxpr: Jaxpr, record: Record, layouts_out: Layouts) -> dict[Var
         own = [x if x and adds_axes(x, record.layouts[v]) else None
                for x, v in zip(own, eqn.outvars, strict=True)]
         taken, aligned = record.taken.get(eqn, ([], None))
-        if aligned and any(own):
-            taken = aligned.layouts_for(own)
+        taken = aligned.layouts_for(own) if aligned and any(own) else taken
         for x, layout in zip(eqn.invars, taken, strict=False):
             if isinstance(x, Var):
                 used.setdefault(x, set()).add(layout)

@@ -156,10 +156,8 @@ def _on_ranks(run: Callable[..., list], ranks: Sequence[int], meets: bool, is_cu
             engine.current.reset(before)
 
     def on_all(operands: list[Buffers]) -> list[Buffers]:
-        if meets:
-            outs = engine.on_threads(ranks, lambda: of_rank(engine.current.get(), operands))
-        else:
-            outs = [of_rank(here, operands) for here in engines]
+        outs = (engine.on_threads(ranks, lambda: of_rank(engine.current.get(), operands))
+                if meets else [of_rank(here, operands) for here in engines])
         return [dict(zip(ranks, x, strict=True)) for x in zip(*outs, strict=True)]
 
     def on_first(operands: list[Buffers]) -> list[Buffers]:

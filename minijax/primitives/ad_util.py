@@ -68,9 +68,7 @@ def add_cotangents(x: Any, y: Any) -> Any:
     """The sum of two cotangents of one value, either of which may be absent or zero."""
     if x is None or isinstance(x, Zero):
         return y
-    if y is None or isinstance(y, Zero):
-        return x
-    return add_any_p.bind(x, y)
+    return x if y is None or isinstance(y, Zero) else add_any_p.bind(x, y)
 
 
 # ── Axes: moved, new, broadcast ──────────────────────────────────────────────────────────────

@@ -57,8 +57,7 @@ def canonical_shape(shape: Any, context: str = "") -> Shape:
     Raises:
       TypeError: for what is not a sequence of integers, traced values included.
     """
-    if isinstance(shape, (int, np.integer)):
-        shape = (shape,)
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else shape
     try:
         return tuple(operator.index(n) for n in shape)
     except TypeError:

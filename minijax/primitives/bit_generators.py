@@ -77,8 +77,7 @@ def _by_threefry(words: Sequence[Array], places: Array, shape: Shape, wide: bool
 def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) -> Array:
     """The upper words of the counter are the key words, into which it carries."""
     drawn = stack(threefry.philox4x32(*words[:2], *_plus(places, [*words[2:], *words[:2]])), 1)
-    if wide:
-        drawn = as_words(reshape(drawn, (*places.shape, 2, 2)), 64)
+    drawn = as_words(reshape(drawn, (*places.shape, 2, 2)), 64) if wide else drawn
     return reshape(part(reshape(drawn, (math.prod(drawn.shape),)), 0, math.prod(shape)), shape)
 
 

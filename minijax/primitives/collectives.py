@@ -558,8 +558,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
             raise ValueError(f"all_to_all requires the size of the mapped axis axis_name to "
                              f"{'divide' if tiled else 'equal'} x.shape[split_axis], but they are "
                              f"{size} and {leaf.shape[split]} respectively.")
-        if tiled:
-            leaf = in_blocks(leaf, split, size)
+        leaf = in_blocks(leaf, split, size) if tiled else leaf
         if groups is None:
             out = _exchanged(leaf, names_of(axis_name), split, to)
         else:
@@ -629,8 +628,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
                              f"{total.shape[axis]} {what} {size}")
         if not size:  # there is no part, as there is nobody to have it
             return zeros(total.aval.update(shape=axes.without(total.shape, [axis])))
-        if tiled:
-            total = in_blocks(total, axis, size)
+        total = in_blocks(total, axis, size) if tiled else total
         return dynamic_index_in_dim(total, index, axis, keepdims=False)
     return tree_util.tree_map(part, x)
 

@@ -289,8 +289,7 @@ def stage(x: Any, /) -> Array:
 
 
 optimization_barrier_p = Primitive(
-    "optimization_barrier",
-    multiple_results=True,
+    "optimization_barrier", multiple_results=True,
     impl=lambda *xs: [x.copy() for x in xs], abstract_eval=lambda *avals: list(avals),
     jvp=ad_util.linear(),
     transpose=lambda cotangents, *args: optimization_barrier_p.bind(

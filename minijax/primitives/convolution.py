@@ -570,12 +570,11 @@ def _patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int
     return convert.converted(out, out.dtype), numbers
 
 
-def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int],
-                                 window_strides: Sequence[int], padding: Any,
-                                 lhs_dilation: Sequence[int] | None = None,
-                                 rhs_dilation: Sequence[int] | None = None,
-                                 dimension_numbers: Any = None, precision: Any = None,
-                                 preferred_element_type: Any = None) -> Array:
+def conv_general_dilated_patches(
+        lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
+        lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+        dimension_numbers: Any = None, precision: Any = None,
+        preferred_element_type: Any = None) -> Array:
     """Every window of an array as features of its place: the features, and of each the window.
 
     Args:

@@ -148,8 +148,7 @@ to_real_p = _of_parts(  # the inverse, times the length
 def _along(z: Pair, axis: int, inverse: bool) -> Pair:
     """The transform along an axis; the inverse exchanges the real and imaginary parts."""
     last, n = z.re.ndim - 1, z.re.shape[axis]
-    if inverse and n:
-        z = map_parts(z, lambda x: x * (1 / n))
+    z = map_parts(z, lambda x: x * (1 / n)) if inverse and n else z
     where = axis if is_smooth(n, LONGEST_COLUMNS) else last
     order = slice(None, None, -1 if inverse else 1)
     parts = (ad_util.move_axis(x, axis, where) for x in z.parts[order])

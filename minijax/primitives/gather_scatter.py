@@ -21,10 +21,9 @@ from minijax.primitives.ad_util import (batch_to, each_part, filled, instantiate
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import part
-from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode, Numbers,
-                                        ScatterDimensionNumbers, batched_numbers, check_gather,
-                                        check_scatter, gathered_shape, place_of, places_of,
-                                        whole_axes, window_sizes)
+from minijax.primitives.windows import (
+    GatherDimensionNumbers, GatherScatterMode, Numbers, ScatterDimensionNumbers, batched_numbers,
+    check_gather, check_scatter, gathered_shape, place_of, places_of, whole_axes, window_sizes)
 
 CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
@@ -293,10 +292,8 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
 
     return Primitive(
         f"scatter-{op}" if op else "scatter",
-        impl=_impl(write),
-        abstract_eval=abstract_eval,
-        jvp=jvp or linear(0, 2),
-        transpose=transpose,
+        impl=_impl(write), abstract_eval=abstract_eval,
+        jvp=jvp or linear(0, 2), transpose=transpose,
         batch=_batch_scatter, sharding=slots.layout("scatter", op=op),
         loop=scatter_loop((lambda b, there, new: [getattr(b, op)(*there, *new)]) if op else None,
                           op.replace("sub", "")),
@@ -428,8 +425,7 @@ def default_fill(dtype: Any) -> Any:
         return np.nan
     if dtype == np.bool_:
         return True
-    if isinstance(dtype, dtypes.KeyType):
-        dtype = np.dtype(np.uint32)
+    dtype = np.dtype(np.uint32) if isinstance(dtype, dtypes.KeyType) else dtype
     if not dtypes.issubdtype(dtype, np.integer):
         raise ValueError(f"Unsupported dtype for gather fill_value {dtype}")
     limits = dtypes.iinfo(dtype)

@@ -47,13 +47,10 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: Callable
 
     return Primitive(
         name,
-        impl=families.by_program(program),
-        abstract_eval=abstract_eval,
-        jvp=families.constant_in_all,
-        transpose=cannot("keys and random bits have no tangents."),
+        impl=families.by_program(program), abstract_eval=abstract_eval,
+        jvp=families.constant_in_all, transpose=cannot("keys and random bits have no tangents."),
         batch=batch,
-        handles_keys=True,
-        program=program,
+        handles_keys=True, program=program,
         printed=lambda **params: {name: getattr(x, "tag", x) for name, x in params.items()},
         **rules)
 

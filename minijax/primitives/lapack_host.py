@@ -35,8 +35,7 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
     """
     def impl(x: np.ndarray, **params: Any) -> list[np.ndarray]:
         *stack, m, n = x.shape
-        outs = [np.zeros((*stack, *shape), dtype)
-                for shape, dtype in types(m, n, x.dtype, **params)]
+        outs = [np.zeros((*stack, *shape), kind) for shape, kind in types(m, n, x.dtype, **params)]
         if iterates:
             for out in outs:
                 out.view(np.finfo(out.dtype).dtype)[...] = np.nan  # in both parts

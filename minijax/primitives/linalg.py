@@ -203,8 +203,7 @@ def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
 
 
-def examples_of_matrices(names: str, cases: Sequence[tuple], singles: Sequence[tuple]
-                         ) -> list[Example]:
+def examples_of_matrices(names: str, cases: Sequence, singles: Sequence) -> list[Example]:
     """Rows of `table`, matrices first: in both precisions, and some in float32 alone."""
     single = [tuple(x.astype(np.float32) if isinstance(x, np.ndarray) else x for x in row)
               for row in (*cases, *singles)]
@@ -242,9 +241,7 @@ def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
 
 
 cholesky_p = factorization(
-    "cholesky",
-    multiple_results=False,
-    impl=lambda x: [np.tril(by_lapack("cholesky_lo", x))],
+    "cholesky", multiple_results=False, impl=lambda x: [np.tril(by_lapack("cholesky_lo", x))],
     square=True,
     jvp=factored(_cholesky_tangent),
     library=_cholesky_library,

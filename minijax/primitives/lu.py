@@ -144,9 +144,8 @@ def _permutation_impl(pivots: np.ndarray, *, permutation_size: int) -> list[np.n
     return [order.reshape(*pivots.shape[:-1], permutation_size)]
 
 
-def permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutation_size: int
-                      ) -> None:
-    [pivots], [out] = operands, outputs
+def permutation_loop(b: Any, outs: Sequence, operands: Sequence, *, permutation_size: int) -> None:
+    [pivots], [out] = operands, outs
     with slots.nest(b, pivots.shape[:-1]) as place:
         with b.loop(permutation_size) as i:
             b.store(out, (*place, i), b.convert(b.index(i), INT32))

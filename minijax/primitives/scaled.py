@@ -10,10 +10,9 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, refuse
-from minijax.primitives.algebra import mul
+from minijax.primitives import algebra, convert
 from minijax.primitives.axes import Axes, as_dims
 from minijax.primitives.contract import DotDimensionNumbers, dot_general
-from minijax.primitives.convert import convert_element_type
 from minijax.primitives.shape import broadcast_in_dim, reshape
 
 
@@ -48,7 +47,7 @@ def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = No
     product = dot_general(
         _scaled(lhs, scales[0]), _scaled(rhs, scales[1]), numbers, preferred_element_type=(
             dtype if dtype in (np.float32, np.float64) else dtypes.bfloat16))
-    return convert_element_type(product, dtype)
+    return convert.convert_element_type(product, dtype)
 
 
 def _numbers(dimension_numbers: Any, lhs: Array, rhs: Array) -> DotDimensionNumbers:
@@ -101,10 +100,10 @@ def _check_scale(side: str, shape: tuple[int, ...], scale: tuple[int, ...], cont
 
 def _scaled(x: Array, scale: Any) -> Array:
     """`x` times its scale, repeated over the blocks, in bfloat16."""
-    x = convert_element_type(x, dtypes.bfloat16)
+    x = convert.convert_element_type(x, dtypes.bfloat16)
     if scale is None:
         return x
     sizes = [size for n, m in zip(x.shape, scale.shape, strict=True)
              for size in (m, n // m if m else 1)]
     blocks = broadcast_in_dim(scale, sizes, range(0, len(sizes), 2))
-    return mul(x, convert_element_type(reshape(blocks, x.shape), dtypes.bfloat16))
+    return algebra.mul(x, convert.convert_element_type(reshape(blocks, x.shape), dtypes.bfloat16))

@@ -340,8 +340,7 @@ def _count_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
 
 
 @_bisected.defjvp
-def _bisected_jvp(first: int, stop: int, tol: float | None, primals: tuple, tangents: tuple
-                  ) -> tuple:
+def _bisected_jvp(first: int, stop: int, tol: float | None, primals: Any, tangents: Any) -> tuple:
     """``vᵀ dA v``, by the eigenvector v of each eigenvalue."""
     (d, e), (d_dot, e_dot) = primals, tangents
     v = _eigenvectors(d, e)[:, first:stop]

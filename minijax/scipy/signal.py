@@ -395,9 +395,8 @@ def _pad_time(x: Any, before: int, after: int, mode: str = "constant") -> Any:
 def _scale(weights: Any, fs: Any, scaling: str) -> Any:
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"Unknown scaling: {scaling}")
-    if scaling == "density":
-        return 1. / (fs * jnp.sum(weights * weights))
-    return 1. / jnp.sum(weights) ** 2
+    power = fs * jnp.sum(weights * weights) if scaling == "density" else jnp.sum(weights) ** 2
+    return 1. / power
 
 
 def _detrender(kind: Any) -> Callable[[Any], Any]:

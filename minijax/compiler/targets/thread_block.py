@@ -161,10 +161,8 @@ class ThreadBlock:
                     self.block_stride_loop(statement, private)
                 case For() if operations := self.reductions(statement):
                     self.barrier_before(statement)
-                    if statement.vectorize == "reduce":
-                        self.reduce_loop(statement, operations)
-                    else:
-                        self.scan_loop(statement, operations)
+                    emit = self.reduce_loop if statement.vectorize == "reduce" else self.scan_loop
+                    emit(statement, operations)
                 case For() | While() | If():
                     self.control_flow(statement)
                 case Store() | Atomic():
