@@ -21,12 +21,12 @@ from minijax.core.vmap import vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import (ad_util, comparison, families, reduce as reductions, slots,
                                 windowed_reductions)
-from minijax.primitives.axes import Shape, as_dims, without
+from minijax.primitives.axes import Shape, as_dims, dilate_dim, without
 from minijax.primitives.convert import converted
 from minijax.primitives.gather_scatter import gather, scatter, scatter_add
 from minijax.primitives.windowed_reductions import (
-    dilate_dim, padtype_to_pads, reduce_window_max_p, reduce_window_min_p,
-    reduce_window_shape_tuple, reduce_window_sum_p, windows_of)
+    padtype_to_pads, reduce_window_max_p, reduce_window_min_p, reduce_window_shape_tuple,
+    reduce_window_sum_p, windows_of)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers, window_sizes)
 from minijax.transforms.arguments import flattened

@@ -16,11 +16,10 @@ from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
 from minijax.custom.remat import Policy, dce_jaxpr, inline_calls, partial_eval_with_policy
-from minijax.core.dce import used_inputs
+from minijax.core import dce, tracing
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, JaxprEqn, cached_on_jaxpr, eval_jaxpr,
                                 merge_lists, partition_list)
-from minijax.core.tracing import is_captured
 
 TRACED_FOR = "checkpoint / remat"
 
@@ -39,7 +38,7 @@ def _partial_eval(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy |
     unknown_out = halves.unknown_out[:num_outputs]
     again = dce_jaxpr(rearranged(
         again, outputs=partition_list(range(num_outputs), unknown_out)[True]))
-    used = used_inputs(again)
+    used = dce.used_inputs(again)
     used_args, used_residuals = split_list(used, num_inputs)
     residuals = partition_list(range(len(saved_avals)), used_residuals)[True]
     count = unknown_out.count(False)
@@ -187,7 +186,7 @@ def _staged(fun: Callable, args: tuple, kwargs: dict, static: Collection[int]
     arg_types, kwarg_types = operands.types
     types = tuple(merge_lists((arg_types, static_args), is_static))
     try:
-        return TraceRequest(fun, types, TRACED_FOR, kwarg_types, static, is_captured
+        return TraceRequest(fun, types, TRACED_FOR, kwarg_types, static, tracing.is_captured
                             ).traced(), operands.values
     except errors.ConcretizationTypeError as error:
         if "for checkpoint" in str(error):

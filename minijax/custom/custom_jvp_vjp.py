@@ -17,7 +17,7 @@ import numpy as np
 from minijax.util import context, source_info, tracebacks
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import (Array, ArrayImpl, Avals, Axis, ForPrimitive, Outs, Params, Primitive,
-                          ShapedArray, Undefined, Zero, cannot, transpose)
+                          ShapedArray, Zero, cannot, transpose)
 from minijax.transforms import arguments, compiled, discharge, prepared
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.control_flow.traced_functions import is_internal, mismatch
@@ -103,9 +103,8 @@ class CustomPrimitive(Primitive):
             "jvp": rule.with_call(of_arguments) if captured else rule}
 
 
-def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = None, **_: Any
-              ) -> Callable:
-    return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
+def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Any = None, **_: Any) -> Callable:
+    return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)
 
 
 def _jvp(primals: list, tangents: list, *, jvp: Rule, **_: Any) -> Outs:
@@ -140,8 +139,7 @@ def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]],
     return CustomPrimitive(
         name,
         **compiled.running("call_jaxpr"),
-        jvp=_jvp,
-        transpose=_transpose,
+        jvp=_jvp, transpose=_transpose,
         batch=_batch,
         split=cannot("its rule is applied before partial evaluation"),
         examples=examples,
@@ -257,10 +255,9 @@ def all_positional(fun: Callable, args: tuple, kwargs: dict, kind: str) -> tuple
     """
     partial = isinstance(fun, functools.partial)  # its own arguments are not passed to a rule
     try:
-        signature = inspect.signature(
+        bound = inspect.signature(
             (lambda *args, **kwargs: None) if partial else fun,
-            follow_wrapped=callable(getattr(fun, "__wrapped__", fun)))
-        bound = signature.bind(*args, **kwargs)
+            follow_wrapped=callable(getattr(fun, "__wrapped__", fun))).bind(*args, **kwargs)
         bound.apply_defaults()
         if unplaced := [name for name in bound.kwargs if name in kwargs]:
             raise TypeError("The following keyword arguments could not be resolved to positions: "
@@ -511,11 +508,10 @@ def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and
     if text := call.difference(pair[0], "custom_jvp"):
         like = ("of the same container/pytree structure" if "structure:" in text
                 else "with leaves of the same shape/dtype")
-        raise TypeError(
-            f"{who} must produce a pair (list or tuple of length two) where the first element "
-            "represents the primal output (equal in value to the output of the "
-            f"custom_jvp-decorated function {function}, and in particular {like}), but instead "
-            f"the JVP rule output's first element {text}")
+        raise TypeError(f"{who} must produce a pair (list or tuple of length two) where the first "
+                        "element represents the primal output (equal in value to the output of the "
+                        f"custom_jvp-decorated function {function}, and in particular {like}), but "
+                        f"instead the JVP rule output's first element {text}")
     outs = call.outputs(pair[0])
     out_tangents, tangent_tree = tree_util.tree_flatten(pair[1])
     if tangent_tree != call.out_tree:
@@ -553,14 +549,6 @@ def _no_forward(*_: Any, **__: Any) -> Any:
     raise errors.with_cure(
         TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function."),
         "Its rule is for reverse mode: grad, vjp, jacrev. A rule of jax.custom_jvp serves both.")
-
-
-def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: int, **_: Any
-                   ) -> list:
-    residuals, tangents = args[:num_residuals], args[num_residuals:]
-    return [*[None] * num_residuals,
-            *(ct if isinstance(t, Undefined) else None
-              for ct, t in zip(bwd(*residuals, *cotangents), tangents, strict=True))]
 
 
 def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
@@ -604,14 +592,13 @@ class CustomLin(Primitive):
 
 # The derivative of a custom_vjp function: a linear primitive that has only a transpose.
 custom_lin_p = CustomLin(
-    "custom_lin",
-    impl=_no_forward,
+    "custom_lin", impl=_no_forward,
     abstract_eval=lambda *_, out_avals, **__: list(out_avals),
     jvp=_no_forward,
-    transpose=_lin_transpose,
+    transpose=lambda cotangents, *args, bwd, num_residuals, **_: [
+        *[None] * num_residuals, *bwd(*args[:num_residuals], *cotangents)],
     users_transpose=True,
-    standard_vma=False,
-    batch=_lin_batch,
+    standard_vma=False, batch=_lin_batch,
     loop=_no_forward,
     printed=lambda *, bwd, num_residuals, out_avals, in_zeros, **params: {
         **params, "bwd": bwd.__name__, "in_zeros": [*in_zeros], "num_res": num_residuals},
@@ -771,12 +758,11 @@ def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray
                      is_ours: bool) -> Any:
     where = f"output{source_info.result_paths(in_tree)[place]}"
     if isinstance(ct, SymbolicZero) and mismatch(ct.aval, aval):
-        raise ValueError(
-            "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not match "
-            f"the corresponding input tangent shape/dtype: at {where} the SymbolicZero had "
-            f"shape/dtype {ct.aval.str_long()} while the corresponding input had shape/dtype "
-            f"{aval.str_long()}. Consider just returning a None here instead of a SymbolicZero "
-            "object.")
+        raise ValueError("Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does "
+                         f"not match the corresponding input tangent shape/dtype: at {where} the "
+                         f"SymbolicZero had shape/dtype {ct.aval.str_long()} while the "
+                         f"corresponding input had shape/dtype {aval.str_long()}. Consider just "
+                         "returning a None here instead of a SymbolicZero object.")
     if ct is None or aval.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
         return Zero(aval)
     value = check_arg(ct)
@@ -785,9 +771,8 @@ def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray
     inexact = dtypes.issubdtype(aval.dtype, np.inexact)  # of which JAX takes any dtype
     if not config.read("disable_bwd_checks") and (why := mismatch(
             value.aval.update(dtype=aval.dtype) if inexact else value.aval, aval)):
-        raise ValueError(
-            "Custom VJP bwd rule must produce an output with the same type as the args tuple "
-            f"of the primal function, but at {where} the bwd rule produced an output of type "
-            f"{value.aval.str_long()} corresponding to an input of type "
-            f"{aval.str_long()}, so {why}")
+        raise ValueError("Custom VJP bwd rule must produce an output with the same type as the "
+                         f"args tuple of the primal function, but at {where} the bwd rule produced "
+                         f"an output of type {value.aval.str_long()} corresponding to an input of "
+                         f"type {aval.str_long()}, so {why}")
     return value

@@ -11,14 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.core import (Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Undefined,
-                          Zero, cannot, tracing, vmap)
+from minijax.core import (Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, Zero, cannot,
+                          jvp, linearize, tracing, vmap)
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction, share_consts
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
 from minijax.control_flow.program_rules import has_tangent, separate_known_eqns, split_list
-from minijax.core.jvp import jvp_flat
-from minijax.core.linearize import linearize_flat
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import algebra
@@ -34,15 +32,15 @@ class Directions(NamedTuple):
     """
 
     forward: ClosedJaxpr
-    backward: ClosedJaxpr | None
     equation: ClosedJaxpr | None = None
+    backward: ClosedJaxpr | None = None
     back_equation: ClosedJaxpr | None = None
 
     def transposed(self) -> "Directions":
         if self.backward is None:
             raise TypeError("transpose_solve required for backwards mode automatic "
                             "differentiation of custom_linear_solve")
-        return Directions(self.backward, self.forward, self.back_equation, self.equation)
+        return Directions(self.backward, self.back_equation, self.forward, self.equation)
 
     def bind(self, p: Primitive, residuals: Sequence[Any], linear: Sequence[Any]) -> list:
         return p.bind_list(*residuals, *map(core.instantiate, linear), num_res=len(residuals),
@@ -60,8 +58,8 @@ def _jvp(p: Primitive, primals: list, tangents: list, *, num_res: int, **program
                                       "its residuals must not depend on differentiated values.")
         xs = outs[:len(linear_tangents)]
         zeros = [Zero(x.aval.to_tangent_aval()) for x in xs]
-        _, changes = jvp_flat(jaxpr_as_fun(directions.equation), [*residuals, *xs],
-                              [*residual_tangents, *zeros])
+        _, changes = jvp.jvp_flat(jaxpr_as_fun(directions.equation), [*residuals, *xs],
+                                  [*residual_tangents, *zeros])
         linear_tangents = [algebra.sub(core.instantiate(b), core.instantiate(change))
                            for b, change in zip(linear_tangents, changes, strict=True)]
     count = len(linear_tangents)
@@ -70,12 +68,10 @@ def _jvp(p: Primitive, primals: list, tangents: list, *, num_res: int, **program
 
 
 @ForPrimitive
-def _transpose(p: Primitive, cotangents: list, /, *args: Any, num_res: int, **programs: Any
-               ) -> list:
-    residuals, linear = split_list(args, num_res)
-    cts = Directions(**programs).transposed().bind(p, residuals, cotangents[:len(linear)])
-    return [*[None] * num_res, *(ct if isinstance(x, Undefined) else None
-                                 for x, ct in zip(linear, cts, strict=False))]
+def _transpose(p: Primitive, cts: list, /, *args: Any, num_res: int, **programs: Any) -> list:
+    count = len(args) - num_res
+    outs = Directions(**programs).transposed().bind(p, args[:num_res], cts[:count])
+    return [*[None] * num_res, *outs[:count]]
 
 
 @ForPrimitive
@@ -98,7 +94,7 @@ def _examples() -> list[Example]:
     equation = tracing.stage(lambda a, x: [algebra.mul(a, x)], [aval, aval])
     a, b = np.array([0.5, -1.0, 2.0], np.float32), np.array([3.0, 0.25, -1.0], np.float32)
     return [Example((a, b), {"num_res": 1, **Directions(
-        solve, solve, equation, equation)._asdict()})]
+        solve, equation, solve, equation)._asdict()})]
 
 
 def linear_primitive(name: str, **options: Any) -> ProgramPrimitive:
@@ -142,9 +138,9 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     if backward.out_tree != linear.tree:
         raise TypeError("transpose output pytree structure must match that of linear inputs, got "
                         f"output structure {backward.out_tree} and input structure {linear.tree}.")
-    programs, consts = share_consts([forward, backward])
-    return forward.tree_of(Directions(*programs).bind(linear_call_p, [*consts, *residuals.values],
-                                                      linear.values))
+    (program, transpose), consts = share_consts([forward, backward])
+    return forward.tree_of(Directions(program, backward=transpose).bind(
+        linear_call_p, [*consts, *residuals.values], linear.values))
 
 
 def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any], Any],
@@ -186,10 +182,7 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
         functions += [staged("transpose_solve", functools.partial(
             transpose_solve or solve, transpose.called), has_aux), transpose]
     programs, consts = share_consts(functions)
-    forward, equation, *rest = programs
-    backward, back_equation = rest or (None, None)
-    directions = Directions(forward, backward, equation, back_equation)
-    return functions[0].tree_of(directions.bind(linear_solve_p, consts, operands.values))
+    return functions[0].tree_of(Directions(*programs).bind(linear_solve_p, consts, operands.values))
 
 
 def _transposed(matrix: TracedFunction, operands: Operands) -> Callable:
@@ -251,7 +244,7 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
 
     def solve_tangents(x: Any, y: Any) -> Any:
         of_leaves = functools.partial(jaxpr_as_fun(function.program), *function.consts)
-        _, f_jvp = linearize_flat(of_leaves, tree_util.tree_leaves(x))
+        _, f_jvp = linearize.linearize_flat(of_leaves, tree_util.tree_leaves(x))
         return tangent_solve(lambda t: function.tree_of(f_jvp(*tree_util.tree_leaves(t))), y)
     tangents = _staged_checked("tangent_solve", solve_tangents, (types, types), "custom_root",
                                "x", types)
@@ -268,7 +261,7 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
         outs = root(consts, guess)
         xs = outs[:len(guess)]
         zeros = map(SymbolicZero.from_primal_value, xs)
-        _, f_tangents = jvp_flat(flat_f, [*consts, *xs], [
+        _, f_tangents = jvp.jvp_flat(flat_f, [*consts, *xs], [
             Zero(t.aval) if isinstance(t, SymbolicZero) else t for t in (*const_tangents, *zeros)])
         x_tangents = flat_solve_tangents(*consts, *xs, *map(core.instantiate, f_tangents))
         return outs, [*map(algebra.neg, x_tangents), *map(zero_from_primal, outs[len(xs):])]

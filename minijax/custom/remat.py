@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.core import Primitive, current_source, tracing
+from minijax.core import Primitive, current_source, dce, tracing
 from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
                                                 rearranged, split_half)
 from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
-from minijax.core.dce import used_inputs, without_dead_equations
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
 from minijax.util import context
 
@@ -56,8 +55,7 @@ class _InnerPrograms:
     def __init__(self, eqn: JaxprEqn):
         params = eqn.params
         self.eqn, self.field = eqn, "branches" if "branches" in params else "jaxpr"
-        self.programs: Sequence[ClosedJaxpr] = (
-            params["branches"] if "branches" in params else (params["jaxpr"],))
+        self.programs: Sequence[ClosedJaxpr] = params.get("branches") or (params["jaxpr"],)
         self.leading = len(eqn.invars) - len(self.programs[0].in_avals)  # they choose one
         self.num_consts = params.get("num_consts", 0)
         self.num_carry = params.get("num_carry", 0)
@@ -114,9 +112,9 @@ def _shrunk(eqn: JaxprEqn, live: set) -> JaxprEqn:
     used, before = [v in live for v in eqn.outvars], None
     while used != before:  # what the next iteration reads of the carry is a result of this one
         before, outputs = used, [i for i, u in enumerate(used) if u]
-        programs = [without_dead_equations(rearranged(p, outputs=outputs), _shrunk)
+        programs = [dce.without_dead_equations(rearranged(p, outputs=outputs), _shrunk)
                     for p in inner.programs]
-        inputs = elementwise_or(map(used_inputs, programs))
+        inputs = elementwise_or(map(dce.used_inputs, programs))
         carry_end = inner.num_consts + inner.num_carry
         carry = elementwise_or((used[:inner.num_carry], inputs[inner.num_consts:carry_end]))
         used = [*carry, *used[inner.num_carry:]]
@@ -133,7 +131,7 @@ def _shrunk(eqn: JaxprEqn, live: set) -> JaxprEqn:
 
 def dce_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without dead equations, also inside of loops, branches and calls."""
-    return without_dead_equations(closed, _shrunk)
+    return dce.without_dead_equations(closed, _shrunk)
 
 
 def partial_eval_with_policy(closed: ClosedJaxpr, unknown: Flags, policy: Policy) -> Halves:

@@ -428,9 +428,7 @@ AXIS_INDEX_ERROR = "index {axis} is out of bounds for axis 0 with size {ndim}"
 def array_and_axis(name: str, x: Any, axis: Any) -> tuple[Any, int]:
     """An array and an axis, counted from the front; for the axis None, the flat array and 0."""
     x, axis = as_array(name, x), static_axes(name, axis)
-    if axis is None:
-        return lax.reshape(x, (x.size,)), 0
-    return x, canonical_axis(axis, x.ndim)
+    return (lax.reshape(x, (x.size,)), 0) if axis is None else (x, canonical_axis(axis, x.ndim))
 
 
 def initial_value(name: str, initial: Any) -> Array:
@@ -461,8 +459,7 @@ _PREPARE: dict[str, Callable[..., list[Any]]] = {
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,
     "Numeric": promote_args_numeric}
 _OPTIONS: dict[str, Callable[[str, Any], Any]] = {
-    "dtype": lambda name, dtype: dtypes.check_user_dtype_supported(dtype, name),
-    "out": refuse_out}
+    "dtype": lambda name, dtype: dtypes.check_user_dtype_supported(dtype, name), "out": refuse_out}
 
 
 def public(names: dict[str, Any], prefix: str = "") -> None:
@@ -551,8 +548,7 @@ def from_lax(function: Callable, name: str = "", *, prepare: Callable[..., list[
 def choose(condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition is not zero, else `y`: `where` of three arguments."""
     condition = as_value(condition)
-    if condition.dtype != bool:
-        condition = condition != 0
+    condition = condition if condition.dtype == bool else condition != 0
     x, y = promote_dtypes(x, y)
     if condition.ndim:
         condition, x, y = broadcast_arrays_to_one_shape(condition, x, y)

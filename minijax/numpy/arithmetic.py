@@ -259,8 +259,8 @@ def _logaddexp(x: Any, y: Any) -> Any:
     near = choose(lax.real(x) >= lax.real(y), x, y) + lax.log1p(lax.exp(-size))
     z = choose(far, x + y, near)
     angle = lax.imag(z)  # reduced to between -pi and pi
-    periods = lax.floor((angle + np.pi) / (2 * np.pi))
-    return lax.complex(lax.real(z), angle - periods * (2 * np.pi))
+    turns = lax.floor((angle + np.pi) / (2 * np.pi))
+    return lax.complex(lax.real(z), angle - turns * (2 * np.pi))
 
 
 @_logaddexp.defjvp

@@ -79,8 +79,7 @@ def _sum_unneeded(x: Any, labels: Labels, needed: set, dtype: Any) -> tuple[Any,
 
 def _sum(x: Any, axes: tuple[int, ...], dtype: Any) -> Any:
     """The sum in a dtype, unless that of `x` is wider; of bools, their disjunction."""
-    if dtypes.promote_types(x.dtype, dtype) != x.dtype:
-        x = convert(x, dtype)
+    x = x if dtypes.promote_types(x.dtype, dtype) == x.dtype else convert(x, dtype)
     return (lax.reduce_or if x.dtype == bool else lax.reduce_sum)(x, axes)
 
 
@@ -231,8 +230,7 @@ def kron(a: Alike, b: Alike) -> Array:
     """
     rank = max(a.ndim, b.ndim)
     a, b = lax.broadcast_to_rank(a, rank), lax.broadcast_to_rank(b, rank)
-    product = (lax.expand_dims(a, range(1, 2 * rank, 2))
-               * lax.expand_dims(b, range(0, 2 * rank, 2)))
+    product = lax.expand_dims(a, range(1, 2 * rank, 2)) * lax.expand_dims(b, range(0, 2 * rank, 2))
     return lax.reshape(product, [n * m for n, m in zip(a.shape, b.shape, strict=True)])
 
 
@@ -364,8 +362,10 @@ _OPTIMAL = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-a
             "branch-2", "random-greedy", "random-greedy-128")
 
 
-def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels
-          ) -> Sequence[Sequence[int]]:
+Path = Sequence[Sequence[int]]  # the places of the operands of each product
+
+
+def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels) -> Path:
     """The contraction path: the positions of the operands of each step."""
     optimize = "auto" if optimize is None else optimize
     if not isinstance(optimize, str | bool):
@@ -390,8 +390,7 @@ def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resul
 
 
 @caches.remembered(maxsize=256)
-def _optimal_path(terms: tuple, shapes: tuple, result: str, is_optimal: bool
-                  ) -> Sequence[Sequence[int]]:
+def _optimal_path(terms: tuple, shapes: tuple, result: str, is_optimal: bool) -> Path:
     """NumPy's contraction path; if `is_optimal`, the best of all."""
     search = "optimal" if is_optimal else "greedy"
     return tuple(_path_of_numpy(terms, shapes, result, (search, 1 << 60))[0][1:])

@@ -132,8 +132,7 @@ def _as_typed(x: Any) -> Any:
     """A scalar or an array for `x`, by `__jax_array__`, `__array__`, a buffer or a sequence."""
     if dtypes.python_type(x) is not None:
         return x
-    if hasattr(x, "__jax_array__"):
-        x = x.__jax_array__()
+    x = x.__jax_array__() if hasattr(x, "__jax_array__") else x
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if interchange.is_on_gpu(x):
@@ -363,8 +362,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
               for name, x in arguments.items()}
     refuse(*((np.ndim(x) > 0, f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
              for name, x in values.items()), error=ValueError)
-    if dtype is None:
-        dtype = dtypes.result_type(*arguments.values())
+    dtype = dtypes.result_type(*arguments.values()) if dtype is None else dtype
     if any(np.iscomplexobj(x) for x in values.values()):
         raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported "
                          "starting in JAX v0.10.0.")

@@ -45,8 +45,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     [columns] = canonical_shape((N if M is None else M,), "argument of 'M' jnp.eye().")
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
-    if isinstance(k, int):
-        k = min(max(k, -rows), columns)
+    k = min(max(k, -rows), columns) if isinstance(k, int) else k
     return convert(_on_diagonal(rows, columns, k), dtype or dtypes.default_float_dtype())
 
 
@@ -151,8 +150,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     moved: Any = shaping.moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = moved.shape[-2:]
     offset = operator.index(offset)
-    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    i = np.arange(count) + max(-offset, 0)
+    i = np.arange(max(0, min(rows + min(offset, 0), columns - max(offset, 0)))) + max(-offset, 0)
     return moved[..., i, i + offset]
 
 

@@ -22,6 +22,7 @@ from minijax.numpy import (contractions, diagonals, factorisations, reductions, 
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
                                      check_promotion, choose, convert, indices_along,
                                      promote_dtypes_inexact, promoted, public, static_value)
+from minijax.primitives.algebra import power_by_squaring
 from minijax.primitives.linalg import adjoint, symmetrized
 from minijax.primitives.lu import solve as lax_solve
 
@@ -214,8 +215,7 @@ def _slogdet(a: Any) -> tuple:
     size = reductions.sum(lax.log(lax.abs(diagonal)), -1)
     if a.shape[-1] <= 2:  # JAX's formula, in which nan has no sign
         return reductions.prod(signs, -1) * parity, size
-    if a.dtype.kind != "c":
-        signs = choose(signs == signs, signs, 1)
+    signs = signs if a.dtype.kind == "c" else choose(signs == signs, signs, 1)
     is_singular = reductions.any(diagonal == 0, -1)
     return (choose(is_singular, 0, reductions.prod(signs, -1) * parity),
             choose(is_singular, -np.inf, size))
@@ -253,13 +253,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     x, n = (inv(a), -n) if n < 0 else (a, n)
     if n == 0:
         return lax.broadcast(diagonals.eye(x.shape[-1], dtype=x.dtype), x.shape[:-2])
-    result: Any = None
-    while n:
-        if n % 2:
-            result = x if result is None else result @ x
-        n //= 2
-        x = x @ x if n else x
-    return result
+    return power_by_squaring(x, n, operator.matmul)
 
 
 # ── Least squares ────────────────────────────────────────────────────────────────────────────

@@ -115,9 +115,7 @@ def qr(a: Inexact, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "complete", "full", "r", "raw"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     q, r = lax.linalg.qr(a, full_matrices=mode == "complete")
-    if mode == "raw":
-        return QRResult(*_reflections(q, r))
-    return r if mode == "r" else QRResult(q, r)
+    return r if mode == "r" else QRResult(*(_reflections(q, r) if mode == "raw" else (q, r)))
 
 
 def _reflections(q: Any, r: Any) -> tuple[Any, Any]:

@@ -151,9 +151,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def _axes_taken(item: Any) -> int:
-    if item is None or item is Ellipsis:
-        return 0
-    return np.ndim(item) if _is_mask(item) else 1
+    return 0 if item is None or item is Ellipsis else np.ndim(item) if _is_mask(item) else 1
 
 
 def _meanings(item: Any, sizes: Sequence[int], position: int) -> list[tuple[Any, Any]]:
@@ -241,9 +239,7 @@ def ascending(steps: range) -> range:
 
 def signed_indices(entry: Entry, wrap: bool) -> Any:
     """Indices in a signed dtype that can hold the size; if `wrap`, negative ones made positive."""
-    value, size = entry.value, entry.size
-    if entry.kind == "window":
-        value = value.start
+    value, size = entry.value.start if entry.kind == "window" else entry.value, entry.size
     if isinstance(value, int):
         return np.int32(value + size if wrap and value < 0 else value)
     if not isinstance(value, Array):  # a constant, computed by NumPy

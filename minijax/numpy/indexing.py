@@ -164,7 +164,11 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     if mode is None:
         core.base_trace.notify("index", "update", x.shape, _indices_to_check(entries),
                            wraps=wrap_negative_indices)
-    _warn_if_unsafe(y, x)
+    if not dtypes.safe_to_cast(y, x):
+        errors.warn("scatter inputs have incompatible types: cannot safely cast value from "
+                    f"dtype={core.dtype_name(y.dtype)} to dtype={core.dtype_name(x.dtype)} with "
+                    f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion.value}. In future "
+                    "JAX releases this will result in an error.", FutureWarning)
     if 0 in plan.shape:
         return x
     promoted, y = promote_dtypes(x, y)
@@ -172,8 +176,7 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     y = lax.rev(y, plan.reversed_axes) if plan.reversed_axes else y
     out = scatter(promoted, plan.indices, y, lax.ScatterDimensionNumbers(*plan.dimension_numbers),
                   indices_are_sorted=indices_are_sorted or is_window,
-                  unique_indices=unique_indices or is_window,
-                  mode=GatherScatterMode.from_any(mode))
+                  unique_indices=unique_indices or is_window, mode=GatherScatterMode.from_any(mode))
     return convert(out, x.dtype, x.weak_type)
 
 
@@ -182,15 +185,6 @@ def _as_update(y: Any, dtype: Any) -> Array:
             and dtypes.iinfo(dtype).min <= y <= dtypes.iinfo(dtype).max):
         return as_value(np.asarray(y, dtype)[()])
     return as_value(y) if isinstance(y, (bool, int, float, complex)) else creation.asarray(y)
-
-
-def _warn_if_unsafe(y: Array, x: Array) -> None:
-    if dtypes.safe_to_cast(y, x):
-        return
-    errors.warn("scatter inputs have incompatible types: cannot safely cast value from "
-                f"dtype={core.dtype_name(y.dtype)} to dtype={core.dtype_name(x.dtype)} with "
-                f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion.value}. In future JAX "
-                "releases this will result in an error.", FutureWarning)
 
 
 def _resharded(fun: Callable[..., Array]) -> Callable[..., Array]:
@@ -249,8 +243,7 @@ class _IndexUpdateRef:
     __slots__ = ("array", "index")
 
     def __init__(self, array: Array, index: Any):
-        self.array = array
-        self.index = index
+        self.array, self.index = array, index
 
     def __repr__(self) -> str:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"

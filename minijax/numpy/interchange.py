@@ -109,9 +109,8 @@ def is_on_gpu(x: Any) -> bool:
     """Whether an object of another library is in the memory of a GPU."""
     if isinstance(x, Array | np.ndarray | np.generic):
         return False
-    if hasattr(x, "__cuda_array_interface__"):
-        return True
-    return hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) == ON_CUDA
+    return hasattr(x, "__cuda_array_interface__") or (
+        hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) == ON_CUDA)
 
 
 # ── Export ───────────────────────────────────────────────────────────────────────────────────

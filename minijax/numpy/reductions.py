@@ -325,10 +325,8 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     total: Any = sum(square, axes, keepdims=keepdims, where=where)
     freedom = _count(a, axes, total.dtype, keepdims, where) - (
         ddof if correction is None else correction)
-    if where is None:
-        divisor = freedom if freedom > 0 else np.nan
-    else:
-        divisor = choose(freedom > 0, freedom, np.nan)
+    divisor = choose(freedom > 0, freedom, np.nan) if where is not None else (
+        freedom if freedom > 0 else np.nan)
     return convert(total / divisor, result_dtype)
 
 
@@ -401,8 +399,7 @@ def _cumulate(name: str, run: Callable[..., Any], a: Any, axis: int | None, dtyp
     if dtype is None:
         dtype = dtypes.canonicalize_dtype(int if x.dtype == bool else x.dtype)
     if dtype == dtypes.BOOL:  # counted, since the numbers themselves may cancel
-        counts = run(convert(convert(x, dtype), dtypes.default_int_dtype()), axis)
-        return convert(counts, dtype)
+        return convert(run(convert(convert(x, dtype), dtypes.default_int_dtype()), axis), dtype)
     return run(convert(x, dtype), axis)
 
 

@@ -22,8 +22,7 @@ from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadc
                                      promote_dtypes, promote_dtypes_inexact, public, static_value)
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
-from minijax.primitives import gather_scatter
-from minijax.primitives.axes import replaced
+from minijax.primitives import axes, gather_scatter
 
 _INT = np.dtype("int32")
 
@@ -205,8 +204,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     search = functools.partial(sorting.searchsorted, side="left" if right else "right",
                                method=method or "scan")
     check_promotion(x, bins)
-    falling = bins.size - search(lax.rev(bins, (0,)), x)
-    return choose(bins[-1] >= bins[0], search(bins, x), falling)
+    return choose(bins[-1] >= bins[0], search(bins, x), bins.size - search(lax.rev(bins, (0,)), x))
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
@@ -366,14 +364,14 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     x, axis = array_and_axis("take_along_axis", arr, axis)
     if mode is None:
         core.base_trace.notify("index", "take", x.shape, [(indices, axis, 1)])
-    rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, indices)))
+    rows = lax.broadcast_shapes(*(axes.replaced(each.shape, axis, 1) for each in (x, indices)))
     if x.shape[axis] == 0:
-        return lax.full(replaced(rows, axis, indices.shape[axis]), 0, x.dtype)
+        return lax.full(axes.replaced(rows, axis, indices.shape[axis]), 0, x.dtype)
     if mode == "one_hot":  # where indices out of bounds select nothing
         mode, fill_value = "fill", 0
     wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices
     indices = signed_indices(Entry("array", indices, axis, x.shape[axis]), wrap)
-    x, indices = (broadcast_to_shape(each, replaced(rows, axis, each.shape[axis]))
+    x, indices = (broadcast_to_shape(each, axes.replaced(rows, axis, each.shape[axis]))
                  for each in (x, indices))
     return gather_scatter.take_along_axis(
         x, indices, axis, lax.GatherScatterMode.from_any(mode or "fill"), fill_value)

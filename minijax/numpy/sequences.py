@@ -125,9 +125,8 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
     steps = diff(p, axis=axis)
     whole = dtypes.kind(p.dtype) in "iu"
     half = period // 2 if whole else period / 2
-    low = -half
-    nearest = arithmetic.remainder(steps - low, period) + low
-    is_half = (nearest == low) & (steps > 0)
+    nearest = arithmetic.remainder(steps + half, period) - half
+    is_half = (nearest == -half) & (steps > 0)
     if whole:
         is_half = is_half & (period % 2 == 0)
     nearest = choose(is_half, half, nearest)

@@ -294,8 +294,7 @@ def _interpolated_quantiles(rows: Any, q: Any, method: str, count: Any) -> Any:
         return lax.transpose(taken, (*range(others, taken.ndim), *range(others)))
     position = (q if is_static else lax.reshape(q, (*q.shape, *(1,) * others))) * (count - 1)
     low, high = lax.floor(position), lax.ceil(position)
-    if method == "nearest":
-        low = choose(position - low <= 0.5, low, high)
+    low = choose(position - low <= 0.5, low, high) if method == "nearest" else low
     if method in ("lower", "nearest"):
         return element(low)
     if method == "higher":

@@ -81,10 +81,9 @@ class ufunc:
 
     @_api_boundary
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
-        if out is not None:
-            raise NotImplementedError(f"out argument of {self}")
-        if where is not None:
-            raise NotImplementedError(f"where argument of {self}")
+        for name, value in (("out", out), ("where", where)):
+            if value is not None:
+                raise NotImplementedError(f"{name} argument of {self}")
         try:
             return self._call(*args)
         except OverflowError as error:

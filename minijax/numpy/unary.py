@@ -345,9 +345,7 @@ def iscomplexobj(x: Any) -> bool:
     x = core.stood_for(x)
     if hasattr(x, "dtype"):
         return x.dtype.kind == "c"
-    if isinstance(x, list | tuple):
-        return any(map(iscomplexobj, x))
-    return bool(np.iscomplexobj(x))
+    return any(map(iscomplexobj, x)) if isinstance(x, list | tuple) else bool(np.iscomplexobj(x))
 
 
 def isrealobj(x: Any) -> bool:

@@ -97,13 +97,10 @@ def _coordinates(grid: Grid) -> dict[int, dict[Hashable, int]]:
 
 @functools.lru_cache(1024)
 def _group(grid: Grid, rank: int, names: Names) -> tuple[int, ...]:
-    places, sizes = grid.coordinates(rank), dict(grid.axes)
-    group = []
-    for block in itertools.product(*(range(sizes[name]) for name in names)):
-        there = places | dict(zip(names, block, strict=True))
-        index = [there[name] for name, _ in grid.axes]
-        group.append(grid.ranks[int(np.ravel_multi_index(index, list(sizes.values())))])
-    return tuple(group)
+    own, others = grid.coordinates(rank), [name for name, _ in grid.axes if name not in names]
+    members = [each for each in grid.ranks
+               if all(grid.coordinates(each)[name] == own[name] for name in others)]
+    return tuple(sorted(members, key=lambda each: grid.block(each, names)))
 
 
 class Communication(Effect):

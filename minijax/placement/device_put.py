@@ -131,8 +131,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
                              "`jax.Device`, `Format`, `jax.memory.Space` or a pytree of these "
                              f"values. Received invalid value: {place}")
         out = _put(check_arg(leaf), place, type(leaf))
-        if may_alias is False and out is leaf:
-            out = core.alias(out)
+        out = core.alias(out) if may_alias is False and out is leaf else out
         if donate and isinstance(leaf, core.ArrayImpl) and leaf.device != out.device:
             core.donate(leaf)
         return out
@@ -161,8 +160,7 @@ def _put(x: Any, place: Any, kind: type) -> Any:
         return put(x, device)
     if device.is_host and device is not first_here(type(device)) or is_sharded(x):
         return shard_value(x, SingleDeviceSharding(device))
-    if x.is_literal and device.is_host:
-        x = core.ArrayImpl(x._buffer, x.aval)
+    x = core.ArrayImpl(x._buffer, x.aval) if x.is_literal and device.is_host else x
     out = put(x, device)
     if place is not None and not out._committed:
         out = core.alias(out)

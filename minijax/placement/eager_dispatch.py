@@ -9,11 +9,10 @@ from typing import Any
 
 from minijax.util import caches, lazily
 from minijax import config
-from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray
+from minijax.core import ArrayImpl, Avals, Params, Primitive, ShapedArray, tracing
 from minijax.placement import devices
 from minijax.transforms.compiled import executable
 from minijax.placement.meshes import Mesh, current, is_only_named
-from minijax.core.tracing import stage
 
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list[ArrayImpl] | None:
     """The results of an operation on its arguments' device; None if that is the host."""
@@ -32,7 +31,7 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list
 @caches.remembered(maxsize=8192)
 def _executable(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
                 device: devices.Device, trace_key: tuple) -> tuple[Callable[..., list], Avals]:
-    closed = stage(lambda *args: primitive.bind_list(*args, **dict(params)), avals)
+    closed = tracing.stage(lambda *args: primitive.bind_list(*args, **dict(params)), avals)
     return executable(closed, primitive.name, device), closed.out_avals
 
 

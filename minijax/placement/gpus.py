@@ -9,7 +9,6 @@ from typing import Any, Self, cast
 
 from minijax.core import ArrayImpl, ShapedArray, base_trace
 from minijax.placement import devices
-from minijax.placement.devices import Device, DeviceArray, on_the_host
 from minijax.util import lazily
 
 _count, _number_of, _gpu = (lazily.later("minijax.compiler.targets.driver", name)
@@ -17,12 +16,12 @@ _count, _number_of, _gpu = (lazily.later("minijax.compiler.targets.driver", name
 _emulator = lazily.later("minijax.compiler.targets.emulator", "Emulator")
 
 
-class GpuDevice(Device):
+class GpuDevice(devices.Device):
     """A processor with memory of its own."""
 
     platform = "gpu"
     is_host = False
-    array_type = DeviceArray
+    array_type = devices.DeviceArray
     elsewhere = "type({x}) is not Array or {x}.home is not device"
     passed = "{x}.there()"
 
@@ -42,12 +41,12 @@ class GpuDevice(Device):
         raise NotImplementedError
 
     def operand(self, x: ArrayImpl) -> Any:
-        if type(x) is DeviceArray and (x.home is self or x.home == self):
+        if type(x) is devices.DeviceArray and (x.home is self or x.home == self):
             return x.there()
         return _memory().of(self.processor, x._buffer)
 
     def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
-        return DeviceArray(memory, aval, self)
+        return devices.DeviceArray(memory, aval, self)
 
     def borrowed(self, address: int, aval: ShapedArray, owner: Any) -> ArrayImpl:
         """An array over memory of another owner, which is kept alive."""
@@ -55,7 +54,7 @@ class GpuDevice(Device):
         return self.array(_memory().borrowed(self.processor, address, nbytes, owner), aval)
 
     def compiled(self, lowered: Any) -> Any:
-        with on_the_host():
+        with devices.on_the_host():
             return lowered.compile_for(self.processor)
 
 

@@ -7,13 +7,11 @@ In JAX: XLA's `AllReduceCombiner`.
 import itertools
 from collections.abc import Iterator, Sequence
 
-from minijax.core import Array, current_source
+from minijax.core import Array, current_source, tracing
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, Var
-from minijax.core.tracing import stage
 from minijax.placement.across import Communication, across_reduce_p
 from minijax.placement.moves import bytes_of
-from minijax.primitives import ad_util, joining, slicing
-from minijax.primitives.convert import converted
+from minijax.primitives import ad_util, convert, joining, slicing
 from minijax.util import context
 
 SMALL = 1 << 14  # bytes: to copy more costs as much as another reduction
@@ -37,7 +35,7 @@ def with_joined_reductions(closed: ClosedJaxpr) -> ClosedJaxpr:
                 outs = reduced_together(group, [env[eqn.invars[0]] for eqn in group])
                 env.update(zip((eqn.outvars[0] for eqn in group), outs, strict=True))
         return [env[x] for x in jaxpr.outvars]
-    return stage(run, closed.in_avals, closed.jaxpr.debug_info)
+    return tracing.stage(run, closed.in_avals, closed.jaxpr.debug_info)
 
 
 def scheduled(eqns: Sequence[JaxprEqn]) -> Iterator[list[JaxprEqn]]:
@@ -80,4 +78,4 @@ def reduced_together(group: Sequence[JaxprEqn], values: Sequence[Array]) -> Iter
     ends = itertools.accumulate(x.size for x in values)
     for x, end in zip(values, ends, strict=True):
         out = ad_util.reshaped(slicing.part(total, end - x.size, end), x.shape)
-        yield converted(out, x.dtype, x.weak_type)
+        yield convert.converted(out, x.dtype, x.weak_type)

@@ -3,7 +3,7 @@
 Builds on `across`.  Chapter 11, *Named axes and many devices*.  In JAX: XLA's partitioner.
 """
 
-import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,16 +14,14 @@ from minijax import core, dtypes
 from minijax.core import Array, ShapedArray
 from minijax.placement.across import (Grid, Names, across_exchange_p, across_gather_p,
                                       across_reduce_p, rank_p)
-from minijax.primitives import algebra, comparison, reduce
-from minijax.primitives.ad_util import broadcast_at, filled, reduce_sum_p
-from minijax.primitives.axes import replaced
+from minijax.primitives import ad_util, algebra, axes, comparison, reduce
 from minijax.primitives.convert import converted
 from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.util.source_info import SourceInfo
 
 Layout = tuple[Names, ...]  # for each axis the mesh axes that cut it, the first of them major
 
-OF_BLOCKS = {"add": reduce_sum_p, "mul": reduce.reduce_prod_p, "max": reduce.reduce_max_p,
+OF_BLOCKS = {"add": ad_util.reduce_sum_p, "mul": reduce.reduce_prod_p, "max": reduce.reduce_max_p,
              "min": reduce.reduce_min_p, "and": reduce.reduce_and_p, "or": reduce.reduce_or_p,
              "xor": reduce.reduce_xor_p}
 
@@ -136,7 +134,7 @@ class Moves:
         """The moves from one layout to another."""
         now, steps = list(layout), []
         for axis, names in enumerate(target):
-            kept = common_prefix(now[axis], names)
+            kept = [*map(operator.eq, now[axis], names), False].index(False)
             while len(now[axis]) > kept:
                 name = now[axis][-1]
                 to = next((d for d, other in enumerate(target) if d != axis and
@@ -170,13 +168,13 @@ class Moves:
         """The part along an axis that this rank keeps of an array that it has whole."""
         size = x.shape[axis] // self.count(names)
         start = algebra.mul_p.bind(self.rank(names), np.int32(size))
-        starts = replaced([np.int32(0)] * x.ndim, axis, start)
-        return dynamic_slice_p.bind(x, *starts, slice_sizes=replaced(x.shape, axis, size))
+        starts = axes.replaced([np.int32(0)] * x.ndim, axis, start)
+        return dynamic_slice_p.bind(x, *starts, slice_sizes=axes.replaced(x.shape, axis, size))
 
     def on_first(self, x: Array, names: Names, other: Any) -> Array:
         """An array on the first rank along mesh axes; on the others, all elements are `other`."""
         is_first = comparison.eq_p.bind(self.rank(names), np.int32(0))
-        return comparison.select_n_p.bind(is_first, filled(other, x), x)
+        return comparison.select_n_p.bind(is_first, ad_util.filled(other, x), x)
 
     # ── Reductions ───────────────────────────────────────────────────────────────────────────
 
@@ -192,17 +190,12 @@ class Moves:
         if axis is None:  # engines reduce no narrow floats
             wide = converted(x, dtypes.computed_in(x.dtype), x.weak_type)
             return converted(across_reduce_p.bind(wide, op=op, **params), x.dtype, x.weak_type)
-        stacked = broadcast_at(x, range(1, x.ndim + 1), (1, *x.shape))
+        stacked = ad_util.broadcast_at(x, range(1, x.ndim + 1), (1, *x.shape))
         parts = across_exchange_p.bind(stacked, split=axis + 1, axis=0, **params)
         return OF_BLOCKS[op].bind(parts, axes=(0,))
 
 
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────
-
-def common_prefix(x: Sequence, y: Sequence) -> int:
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1],
-                                              zip(x, y, strict=False)))
-
 
 def bytes_of(aval: ShapedArray) -> int:
     stored = core.physical_aval(aval)

@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core
-from minijax.core import Array, ArrayImpl, Primitive
-from minijax.core.dce import without_dead_equations
+from minijax.core import Array, ArrayImpl, Primitive, dce
 from minijax.custom.remat import eval_jaxpr_with
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.core.tracing import stage, stage_with_aux
@@ -252,8 +251,7 @@ def layouts_used(jaxpr: Jaxpr, record: Record, layouts_out: Layouts) -> dict[Var
         own = [x if x and adds_axes(x, record.layouts[v]) else None
                for x, v in zip(own, eqn.outvars, strict=True)]
         taken, aligned = record.taken.get(eqn, ([], None))
-        if aligned and any(own):
-            taken = aligned.layouts_for(own)
+        taken = aligned.layouts_for(own) if aligned and any(own) else taken
         for x, layout in zip(eqn.invars, taken, strict=False):
             if isinstance(x, Var):
                 used.setdefault(x, set()).add(layout)
@@ -274,8 +272,8 @@ def adds_axes(layout: Layout, now: Layout) -> bool:
 
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with calls inlined, tables of indices computed, and without dead equations."""
-    return without_dead_equations(stage(lambda *args: eval_jaxpr_with(_inlined, closed, args),
-                                        closed.in_avals, closed.jaxpr.debug_info))
+    return dce.without_dead_equations(stage(lambda *args: eval_jaxpr_with(_inlined, closed, args),
+                                            closed.in_avals, closed.jaxpr.debug_info))
 
 
 def _inlined(eqn: JaxprEqn, args: Sequence[Any]) -> list[Array]:

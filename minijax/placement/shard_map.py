@@ -20,8 +20,7 @@ from minijax.placement.named_sharding import (NamedSharding, explicit_sharding, 
                                               type_with_sharding)
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
 from minijax.primitives.axes import inverse
-from minijax.primitives.dynamic_slice import with_batch_axis
-from minijax.primitives.named_axes import cast_operands
+from minijax.primitives import dynamic_slice, named_axes
 from minijax.primitives.shape import reshape, transpose
 
 
@@ -150,8 +149,8 @@ class _Call:
         order = self.order(spec, len(block))
         shape = [size * self.count(names)
                  for size, names in zip(block, spec.names(len(block)), strict=True)]
-        whole = reshape(transpose(x, inverse(order)), shape)
-        return shard_value(whole, NamedSharding(self.mesh, spec))
+        return shard_value(reshape(transpose(x, inverse(order)), shape),
+                           NamedSharding(self.mesh, spec))
 
     # ── Mapping ──────────────────────────────────────────────────────────────────────────────
 
@@ -165,7 +164,7 @@ class _Call:
         outs, dims = core.leaving_no_tracer(vmap_flat)(
             lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
             self.flat.debug_info, on_devices=True, vma_trace=ShardMapTrace if self.check else None)
-        return [with_batch_axis(x, d, 0 if name in spec.mesh_axes() else None, size)
+        return [dynamic_slice.with_batch_axis(x, d, 0 if name in spec.mesh_axes() else None, size)
                 for x, d, spec in zip(outs, dims, self.specs, strict=True)]
 
     def results(self, values: Sequence[Any]) -> list[Array]:
@@ -297,7 +296,7 @@ class ShardMapTrace(BatchTrace):
 
     def __init__(self, *args: Any):
         super().__init__(*args)
-        self.cast_operands = cast_operands
+        self.cast_operands = named_axes.cast_operands
 
     def join(self, value: Array, dim: Dim) -> Array:
         return self.typed(value, dim, dim is not None)

@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from minijax import core, errors
-from minijax.core import ArrayImpl, ShapedArray
-from minijax.core.tracing import stage
+from minijax.core import ArrayImpl, ShapedArray, tracing
 from minijax.placement.devices import CPU, Device, DeviceArray
 from minijax.placement.meshes import P, interned, is_here
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
@@ -237,5 +236,5 @@ def resharded(x: ShardedArray, sharding: Any) -> ShardedArray:
 
 @caches.remembered(maxsize=1024)
 def _resharding(aval: ShapedArray, sharding: NamedSharding) -> Program:
-    closed = stage(lambda x: [sharding_constraint_p.bind(x, sharding=sharding)], [aval])
+    closed = tracing.stage(lambda x: [sharding_constraint_p.bind(x, sharding=sharding)], [aval])
     return Program(closed, "device_put")

@@ -13,13 +13,11 @@ import numpy as np
 
 from minijax import config, errors
 from minijax.core.jaxpr import ClosedJaxpr, subjaxprs
-from minijax.placement import engine
+from minijax.placement import devices, engine, processes
 from minijax.placement.across import Communication, Grid
-from minijax.placement.devices import Device, first_here, kind_in_use, on_the_host
 from minijax.placement.meshes import AxisType, Mesh, Names, P, current, interned, is_here
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               explicit_sharding, is_sharded)
-from minijax.placement.processes import check_same_program, own_engine
 from minijax.sharp_bits.findings import sharp_bits
 from minijax.transforms.compiled import executable, is_interpreted
 from minijax.util import context, lazily
@@ -94,10 +92,10 @@ class Program:
                    for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
         with _alone():
             local = context.with_values(
-                {engine.current: own_engine()}, _partition, self.closed, mesh, layouts)
+                {engine.current: processes.own_engine()}, _partition, self.closed, mesh, layouts)
             named = self.named(shardings, local.layouts_out, mesh)
-            check_same_program(self.closed, self.name, mesh, local.layouts_in)
-            device = first_here(type(mesh.devices.flat[0]))
+            processes.check_same_program(self.closed, self.name, mesh, local.layouts_in)
+            device = devices.first_here(type(mesh.devices.flat[0]))
             run = executable(local.jaxpr, self.name, device)
         has_callbacks = calls_python(local.jaxpr)
         if has_callbacks or is_interpreted(local.jaxpr, device):
@@ -147,7 +145,7 @@ def _on_ranks(run: Callable[..., list], ranks: Sequence[int], meets: bool, is_cu
       meets: whether ranks wait for each other.
       is_cut: whether ranks have different blocks.
     """
-    own = own_engine()
+    own = processes.own_engine()
     engines = [own] if own.ranks_are_processes else list(map(engine.ThreadEngine, ranks))
 
     def of_rank(here: engine.Engine, operands: list[Buffers]) -> list[np.ndarray]:
@@ -158,10 +156,8 @@ def _on_ranks(run: Callable[..., list], ranks: Sequence[int], meets: bool, is_cu
             engine.current.reset(before)
 
     def on_all(operands: list[Buffers]) -> list[Buffers]:
-        if meets:
-            outs = engine.on_threads(ranks, lambda: of_rank(engine.current.get(), operands))
-        else:
-            outs = [of_rank(here, operands) for here in engines]
+        outs = (engine.on_threads(ranks, lambda: of_rank(engine.current.get(), operands))
+                if meets else [of_rank(here, operands) for here in engines])
         return [dict(zip(ranks, x, strict=True)) for x in zip(*outs, strict=True)]
 
     def on_first(operands: list[Buffers]) -> list[Buffers]:
@@ -187,7 +183,7 @@ def _check_constants(closed: ClosedJaxpr) -> None:
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """Inside, operations of a program that is partitioned, or interpreted, run in this process."""
-    with current(None), on_the_host():
+    with current(None), devices.on_the_host():
         yield
 
 
@@ -234,8 +230,8 @@ def default_sharding() -> Sharding:
     devices.
     """
     device = config.default_device.value
-    if isinstance(device, Device) and not device.is_global:
+    if isinstance(device, devices.Device) and not device.is_global:
         return SingleDeviceSharding(device)
     mesh = current.value
     return NamedSharding(mesh if isinstance(mesh, Mesh) else
-                         Mesh(kind_in_use().all(), ("processes",)), P())
+                         Mesh(devices.kind_in_use().all(), ("processes",)), P())

@@ -68,9 +68,7 @@ def add_cotangents(x: Any, y: Any) -> Any:
     """The sum of two cotangents of one value, either of which may be absent or zero."""
     if x is None or isinstance(x, Zero):
         return y
-    if y is None or isinstance(y, Zero):
-        return x
-    return add_any_p.bind(x, y)
+    return x if y is None or isinstance(y, Zero) else add_any_p.bind(x, y)
 
 
 # ── Axes: moved, new, broadcast ──────────────────────────────────────────────────────────────
@@ -286,8 +284,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
                      batch=batch_along("axes", removed=True), element=element,
-                     may_produce_nan=op in ("add", "mul"),
-                     sharding=layout("reduction", op=op),
+                     may_produce_nan=op in ("add", "mul"), sharding=layout("reduction", op=op),
                      complex_parts=each_part if op == "add" else in_pairs(name),
                      examples=reducible(accepts, axes_of))
 
@@ -313,8 +310,7 @@ def _transpose_shape(x: ShapedArray, permutation: tuple) -> Shape:
 
 
 transpose_p = rearrangement(
-    "transpose",
-    impl=lambda x, permutation: np.transpose(x, permutation),
+    "transpose", impl=lambda x, permutation: np.transpose(x, permutation),
     shape=_transpose_shape,
     transpose=lambda ct, x, permutation: transpose_p.bind(ct, permutation=inverse(permutation)),
     batch=lambda axis, args, dims, permutation: (
@@ -343,11 +339,10 @@ def _broadcast_shape(x: ShapedArray, shape: Shape, broadcast_dimensions: tuple) 
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
             f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}.")
     if any(n not in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions, strict=True)):
-        raise TypeError(
-            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
-            "corresponding dimensions in the target broadcast shape; got operand of shape "
-            f"{x.shape}, target broadcast shape {shape}, "
-            f"broadcast_dimensions {broadcast_dimensions} ")
+        raise TypeError("broadcast_in_dim operand dimension sizes must either be 1, or be equal to "
+                        "their corresponding dimensions in the target broadcast shape; got operand "
+                        f"of shape {x.shape}, target broadcast shape {shape}, broadcast_dimensions "
+                        f"{broadcast_dimensions} ")
     if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
         raise TypeError("broadcast_in_dim broadcast_dimensions must not contain duplicates, "
                         f"got broadcast_dimensions {broadcast_dimensions}")
@@ -358,38 +353,27 @@ def _broadcast_shape(x: ShapedArray, shape: Shape, broadcast_dimensions: tuple) 
 
 
 def broadcast_along(x: np.ndarray, shape: Shape, broadcast_dimensions: tuple) -> np.ndarray:
-    aligned = [1] * len(shape)
-    for n, d in zip(x.shape, broadcast_dimensions, strict=True):
-        aligned[d] = n
-    x = x.reshape(aligned)
+    sizes = dict(zip(broadcast_dimensions, x.shape, strict=True))
+    x = x.reshape([sizes.get(d, 1) for d in range(len(shape))])
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
-def _transpose_broadcast(ct: Array, x: ShapedArray, shape: Shape, broadcast_dimensions: Axes
-                         ) -> Array:
+def _transpose_broadcast(ct: Array, x: ShapedArray, broadcast_dimensions: Axes, **_: Any) -> Array:
     ones = [i for i, n in enumerate(x.shape) if n == 1]
-    kept = without(broadcast_dimensions, ones)
-    summed = without(range(len(shape)), kept)
+    summed = without(range(ct.ndim), without(broadcast_dimensions, ones))
     total = reduce_sum_p.bind(ct, axes=summed) if summed else ct
     return broadcast_at(total, without(range(x.ndim), ones), x.shape) if ones else total
 
 
-def _broadcast_element(s: Any, index: Index, x: Any, shape: Shape, broadcast_dimensions: Axes
-                       ) -> Any:
-    places = [index[d] if n == shape[d] else s.const(0, np.int64)
-              for n, d in zip(x.shape, broadcast_dimensions, strict=True)]
-    return x(tuple(places))
-
-
 broadcast_in_dim_p = rearrangement(
-    "broadcast_in_dim",
-    impl=broadcast_along,
-    shape=_broadcast_shape,
+    "broadcast_in_dim", impl=broadcast_along, shape=_broadcast_shape,
     transpose=_transpose_broadcast,
     batch=lambda axis, args, dims, shape, broadcast_dimensions: (
         [broadcast_at(move_axis(args[0], dims[0], 0), (0, *batched_axes(broadcast_dimensions, 0)),
                       (axis.size, *shape))], [0]),
-    source=_broadcast_element,
+    source=lambda s, index, x, shape, broadcast_dimensions: x(tuple(
+        index[d] if n == shape[d] else s.const(0, np.int64)
+        for n, d in zip(x.shape, broadcast_dimensions, strict=True))),
     sharding=layout("broadcast_in_dim"),
     examples=table(
         "shape broadcast_dimensions", (grid(3), (2, 3), (1,)), (grid(3), (3, 2), (0,)),
@@ -425,8 +409,7 @@ reshape_p = rearrangement(
 # ── reduce_sum, add_any ──────────────────────────────────────────────────────────────────────
 
 reduce_sum_p = reduction(
-    "reduce_sum", "add",
-    impl=summation.total,
+    "reduce_sum", "add", impl=summation.total,
     jvp=linear(0),
     transpose=transposed(
         lambda ct, x, axes: broadcast_at(ct, without(range(x.aval.ndim), axes), x.aval.shape)))
@@ -449,12 +432,10 @@ def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
 # Interpreters add tangents and cotangents with it; users write `add`.  Its weak type is that of the
 # first operand.
 add_any_p = Primitive(
-    "add_any",
-    impl=in_numpy(np.add),
+    "add_any", impl=in_numpy(np.add),
     abstract_eval=lambda x, y: [ShapedArray(broadcast_shapes("add_any", [x.shape, y.shape]),
                                             x.dtype, x.weak_type)],
-    jvp=termwise(),
-    transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    jvp=termwise(), transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,
     element=pointwise(lambda s, x, y: s.add(x, y)), may_produce_nan=True, complex_parts=each_part,
     examples=points((-2., 2.), (-2., 2.)))

@@ -43,15 +43,13 @@ neg_p, neg = unary(
 add_p, add = binary(
     "add", "Elementwise sum; integers wrap around.", shows="1.5, 2.0 -> 3.5",
     impl=np.add, complex_parts=each_part,
-    jvp=termwise(),
-    transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    jvp=termwise(), transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
 sub_p, sub = binary(
     "sub", "Elementwise difference; integers wrap around.", shows="1.5, 2.0 -> -0.5",
     impl=np.subtract, complex_parts=each_part,
-    jvp=termwise(neg),
-    transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
+    jvp=termwise(neg), transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
 
@@ -65,8 +63,7 @@ def _product(x: np.ndarray, y: np.ndarray) -> Any:
 
 
 mul_p, _ = binary(
-    "mul", "",
-    impl=_product,
+    "mul", "", impl=_product,
     derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
     jet=general_leibniz_rule,
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
@@ -163,8 +160,7 @@ div_p, div = binary(
                  lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=transposed(lambda ct, x, y: div(ct, y), None),
     jet=_derivative_of_quotient,
-    examples=points_and_integers((-2., 2.), (.5, 2.)),
-    shows="-7, 2 -> -3")
+    examples=points_and_integers((-2., 2.), (.5, 2.)), shows="-7, 2 -> -3")
 
 
 # ── Maximum and minimum ──────────────────────────────────────────────────────────────────────
@@ -213,8 +209,7 @@ def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primi
         out = ufunc(x, y)
         if x.dtype.kind != "f" or np.count_nonzero(out) == out.size:
             return out
-        of_zeros = x + y if op == "max" else -(-x - y)
-        return np.where((x == 0) & (y == 0), of_zeros, out)
+        return np.where((x == 0) & (y == 0), x + y if op == "max" else -(-x - y), out)
 
     return binary(op, meaning, accepts=ANYTHING, impl=impl,
                   derivatives=(_share, lambda t, z, x, y: _share(t, z, y, x)),
@@ -255,14 +250,14 @@ cbrt_p, cbrt = unary(
     examples=points((.5, 2.)))
 
 
-def power_by_squaring(x: Any, count: int) -> Any:
+def power_by_squaring(x: Any, count: int, multiply: Callable[..., Any] = operator.mul) -> Any:
     """x to a positive power, in XLA's order of multiplications."""
     result = None
     while count:
         if count & 1:
-            result = x if result is None else result * x
+            result = x if result is None else multiply(result, x)
         count >>= 1
-        x = x * x if count else x
+        x = multiply(x, x) if count else x
     return result
 
 
@@ -365,13 +360,11 @@ complex_p, complex = binary(
     derivatives=(lambda t, z, x, y: complex(t, constant(0, t)),
                  lambda t, z, x, y: complex(constant(0, t), t)),
     transpose=transposed(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
-    examples=lambda: _complex_examples(2),
-    shows="1.0, 2.0 -> 1.+2.j")
+    examples=lambda: _complex_examples(2), shows="1.0, 2.0 -> 1.+2.j")
 
 
 conj_p = elementwise(
-    "conj",
-    impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
+    "conj", impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
     accepts=[(*PARTS, *COMPLEX)], result=dtypes.to_complex_dtype, may_produce_nan=False,
     complex_parts=lambda c, z, input_dtype: z.conj() if isinstance(z, c.Pair) else c.as_pair(z),
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],

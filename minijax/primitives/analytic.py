@@ -13,14 +13,12 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Primitive, ShapedArray, dtype_name
-from minijax.primitives.algebra import (add, div, integer_pow, mul, neg, rsqrt,
-                                        square, sub)
+from minijax.primitives.algebra import add, div, integer_pow, mul, neg, rsqrt, square, sub
 from minijax.primitives.comparison import eq, select
-from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
 from minijax.primitives.families import binary, by_long_formula, elementwise, of_one_shape
-from minijax.primitives import families
+from minijax.primitives import convert, families
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
                                       check_dtypes, in_numpy, in_pairs)
 
@@ -35,13 +33,11 @@ def one(x: Array) -> Array:
 
 # ── Exponentials and logarithms ──────────────────────────────────────────────────────────────
 
-exp_p, exp = unary(
-    "exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
-    derivative=lambda t, y, x: mul(t, y))
+exp_p, exp = unary("exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
+                   derivative=lambda t, y, x: mul(t, y))
 
-exp2_p, exp2 = unary(
-    "exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
-    derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
+exp2_p, exp2 = unary("exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
+                     derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
 
 log_p, log = unary(
     "log", "The natural logarithm.", shows="1.0 -> 0.", accurate=True,
@@ -54,9 +50,8 @@ log1p_p, log1p = unary(
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 
-expm1_p, expm1 = unary(
-    "expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
-    derivative=lambda t, y, x: mul(t, add(y, one(x))))
+expm1_p, expm1 = unary("expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10",
+                       accurate=True, derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
@@ -84,9 +79,9 @@ def _pow_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
 
 
 def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
-    x = convert_element_type(x, x.dtype)  # strong, and so is the derivative
+    x = convert.convert_element_type(x, x.dtype)  # strong, and so is the derivative
     integral = dtypes.issubdtype(y.dtype, np.integer)
-    y = convert_element_type(y, x.dtype)
+    y = convert.convert_element_type(y, x.dtype)
     if not integral:
         return mul(t, mul(y, pow(x, sub(y, filled(1, y)))))
     none = eq(y, constant(0, y))
@@ -98,7 +93,7 @@ def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
 
 def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
     base = select(eq(x, constant(0, x)), filled(1, x), x)  # 0**y does not vary where y > 0
-    return convert_element_type(mul(t, mul(log(base), z)), y.dtype)
+    return convert.convert_element_type(mul(t, mul(log(base), z)), y.dtype)
 
 
 @np.errstate(all="ignore")
@@ -107,13 +102,11 @@ def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
     if x.dtype.kind != "f" or not np.any(y == .5):
         return powers
     # NumPy computes some powers of 1/2 as roots, which differ for -0 and -inf
-    root = (y == .5) & ((x == 0) | (x == -np.inf))
-    return np.where(root, np.abs(x), powers)
+    return np.where((y == .5) & ((x == 0) | (x == -np.inf)), np.abs(x), powers)
 
 
 pow_p = elementwise(
-    "pow",
-    impl=lambda x, y: in_numpy(_pow_impl)(x, y.astype(x.dtype)),
+    "pow", impl=lambda x, y: in_numpy(_pow_impl)(x, y.astype(x.dtype)),
     abstract_eval=_pow_type, complex_parts=of_one_shape(in_pairs("power")),
     by_parts=True,
     derivatives=(_pow_in_x, _pow_in_y),
@@ -163,9 +156,8 @@ acos_p, acos = unary(
     derivative=lambda t, y, x: mul(t, neg(rsqrt(sub(coefficient(1, x), square(x))))),
     examples=points((-.9, .9)))
 
-atan_p, atan = unary(
-    "atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
-    derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
+atan_p, atan = unary("atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
+                     derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
 
 
 def _over_square(t: Array, numerator: Array, x: Array, y: Array) -> Array:
@@ -177,27 +169,22 @@ atan2_p, atan2 = binary(
     impl=np.arctan2, by_parts=True,
     derivatives=(lambda t, z, x, y: _over_square(t, y, x, y),
                  lambda t, z, x, y: _over_square(t, neg(x), x, y)),
-    examples=points((-2., 2.), (.5, 2.)),
-    shows="0.0, 1.0 -> 0.")
+    examples=points((-2., 2.), (.5, 2.)), shows="0.0, 1.0 -> 0.")
 
 
 # ── Hyperbolic functions ─────────────────────────────────────────────────────────────────────
 
-sinh_p, sinh = unary(
-    "sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
-    derivative=lambda t, y, x: mul(t, cosh(x)))
+sinh_p, sinh = unary("sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
+                     derivative=lambda t, y, x: mul(t, cosh(x)))
 
-cosh_p, cosh = unary(
-    "cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
-    derivative=lambda t, y, x: mul(t, sinh(x)))
+cosh_p, cosh = unary("cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
+                     derivative=lambda t, y, x: mul(t, sinh(x)))
 
-tanh_p, tanh = unary(
-    "tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
-    derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
+tanh_p, tanh = unary("tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
+                     derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
 
-asinh_p, asinh = unary(
-    "asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
-    derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
+asinh_p, asinh = unary("asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
+                       derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
 
 acosh_p, acosh = unary(
     "acosh", "The positive number whose hyperbolic cosine is x.", shows="1.0 -> 0.",
@@ -216,13 +203,11 @@ def _bell(t: Array, x: Array, factor: float) -> Array:
     return mul(coefficient(factor, x), mul(t, exp(neg(square(x)))))
 
 
-erf_p, erf = by_long_formula(
-    "erf", "The error function.", shows="0.0 -> 0.",
-    derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)))
+erf_p, erf = by_long_formula("erf", "The error function.", shows="0.0 -> 0.",
+                             derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)))
 
-erfc_p, erfc = by_long_formula(
-    "erfc", "``1 - erf(x)``, exact for large x.", shows="0.0 -> 1.",
-    derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)))
+erfc_p, erfc = by_long_formula("erfc", "``1 - erf(x)``, exact for large x.", shows="0.0 -> 1.",
+                               derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)))
 
 erf_inv_p, erf_inv = by_long_formula(
     "erf_inv", "The number whose error function is x.", shows="0.0 -> 0.",

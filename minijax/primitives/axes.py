@@ -57,8 +57,7 @@ def canonical_shape(shape: Any, context: str = "") -> Shape:
     Raises:
       TypeError: for what is not a sequence of integers, traced values included.
     """
-    if isinstance(shape, (int, np.integer)):
-        shape = (shape,)
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else shape
     try:
         return tuple(operator.index(n) for n in shape)
     except TypeError:
@@ -75,6 +74,11 @@ def canonical_shape(shape: Any, context: str = "") -> Shape:
 
 def as_dims(dims: Any) -> tuple[int, ...]:
     return tuple(operator.index(d) for d in dims)
+
+
+def dilate_dim(size: int, dilation: int) -> int:
+    """The size of an axis whose elements are set `dilation` places apart."""
+    return (size - 1) * dilation + 1 if size else 0
 
 
 def without(items: Sequence, places: Sequence[int]) -> tuple:

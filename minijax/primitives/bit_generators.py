@@ -76,15 +76,12 @@ def _by_threefry(words: Sequence[Array], places: Array, shape: Shape, wide: bool
 
 def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) -> Array:
     """The upper words of the counter are the key words, into which it carries."""
-    counter = _plus(places, [*words[2:], *words[:2]])
-    drawn = stack(threefry.philox4x32(*words[:2], *counter), 1)
-    if wide:
-        drawn = as_words(reshape(drawn, (*places.shape, 2, 2)), 64)
+    drawn = stack(threefry.philox4x32(*words[:2], *_plus(places, [*words[2:], *words[:2]])), 1)
+    drawn = as_words(reshape(drawn, (*places.shape, 2, 2)), 64) if wide else drawn
     return reshape(part(reshape(drawn, (math.prod(drawn.shape),)), 0, math.prod(shape)), shape)
 
 
-def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_sharding: None
-          ) -> list[Array]:
+def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, **_: Any) -> list[Array]:
     """The next key of the stream, and the bits; those of short dtypes are the low ends of words."""
     count = _blocks(shape, dtype, algorithm)
     words = unstack(reshape(key if key.dtype == np.uint32 else as_words(key, 32), (4,)))
@@ -99,8 +96,7 @@ def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_shardin
 
 # ── rng_bit_generator ────────────────────────────────────────────────────────────────────────
 
-def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_sharding: None
-           ) -> list[ShapedArray]:
+def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, **_: Any) -> list[ShapedArray]:
     refuse((dtype not in UNSIGNED, f"rng_bit_generator: unsupported dtype {dtype}"),
            ((key.dtype, key.shape) not in KEYS,  # JAX: fails an assertion, where it compiles
             "rng_bit_generator must get a key of type u32[4] or u64[2], "
@@ -131,15 +127,12 @@ def _examples() -> examples.Examples:
 
 
 rng_bit_generator_p = Primitive(
-    "rng_bit_generator",
-    impl=families.by_program(_draw),
-    abstract_eval=_types,
+    "rng_bit_generator", impl=families.by_program(_draw), abstract_eval=_types,
     jvp=families.constant_in_all,
     transpose=cannot("its key and its bits are integers, which have no cotangents."),
     batch=_batch,
     program=_draw,
-    examples=_examples(),
-    multiple_results=True)
+    examples=_examples(), multiple_results=True)
 
 
 def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,

@@ -64,8 +64,7 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: R
 
 
 check_p = families.without_results(
-    "check", check_effect,
-    impl=report_outside,
+    "check", check_effect, impl=report_outside,
     jvp=families.constant_in_all,
     batch=ad_util.batch_in_front(),
     loop=_lower,

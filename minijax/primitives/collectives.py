@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, Undefined, cannot
+from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, cannot
 from minijax.primitives import axes, comparison, slots
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, in_blocks, merged, reduce_sum_p, transposed, zeros
@@ -30,11 +30,9 @@ from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpos
 # ── The index along the axis ─────────────────────────────────────────────────────────────────
 
 axis_index_p = collective(
-    "axis_index",
-    type_of=lambda vma: ShapedArray((), np.int32, vma=vma),
+    "axis_index", type_of=lambda vma: ShapedArray((), np.int32, vma=vma),
     printed=lambda *, axis_name, vma: {"axis_name": axis_name},
-    jvp=cannot("it takes no arguments"),
-    transpose=cannot("it takes no arguments"),
+    jvp=cannot("it takes no arguments"), transpose=cannot("it takes no arguments"),
     batch=lambda axis, args, dims, *, axis_name, vma: (
         [iota_p.bind(dtype=np.dtype(np.int32), shape=(axis.size,), dimension=0)], [0]))
 
@@ -285,22 +283,15 @@ def _own_row(ct: Array, axis_name: Any, axis: int) -> Array:
     return dynamic_index_in_dim(ct, axis_index(axis_name), axis, keepdims=False)
 
 
-def _transpose_gather(ct: Array, x: Undefined, *, axis_name: Any, all_gather_dimension: int,
-                      axis_size: int) -> Array:
-    """Each example gets the sum of all examples' cotangents for its row."""
-    return _own_row(psum(ct, axis_name), axis_name, all_gather_dimension)
-
-
 all_gather_p = collective(
-    "all_gather",
-    type_of=_gather_type,
-    transpose=transposed(_transpose_gather),
+    "all_gather", type_of=_gather_type,
+    transpose=transposed(lambda ct, x, *, axis_name, all_gather_dimension, axis_size:
+                         _own_row(psum(ct, axis_name), axis_name, all_gather_dimension)),
     batch=_gather_batch)
 
 # Its result is the same along the axis by its type, too, and so is its cotangent.
 all_gather_invariant_p = collective(
-    "all_gather_invariant",
-    type_of=_gather_type,
+    "all_gather_invariant", type_of=_gather_type,
     vma=varies_no_more,
     transpose=transposed(lambda ct, x, *, axis_name, all_gather_dimension, axis_size:
                          _own_row(ct, axis_name, all_gather_dimension)),
@@ -406,8 +397,7 @@ def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: 
 
 
 ppermute_p = collective(
-    "ppermute",
-    type_of=lambda x, perm: x,
+    "ppermute", type_of=lambda x, perm: x,
     transpose=transposed(lambda ct, x, *, axis_name, perm: ppermute_p.bind(
         ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))),
     batch=_permute_batch)
@@ -516,9 +506,8 @@ def check_kind(to: str, of: str, *allowed: str) -> None:
 # ── Exchanges of parts ───────────────────────────────────────────────────────────────────────
 
 def _exchange_type(x: ShapedArray, *, split_axis: int, concat_axis: int) -> ShapedArray:
-    shape = list(x.shape)
-    shape.insert(concat_axis, shape.pop(split_axis))
-    return x.update(shape=tuple(shape))
+    rest = axes.without(x.shape, (split_axis,))
+    return x.update(shape=axes.with_item(rest, concat_axis, x.shape[split_axis]))
 
 
 def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split_axis: int,
@@ -527,14 +516,13 @@ def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split
     if axis.name != axis_name:
         return [all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1,
                                   concat_axis=concat_axis + 1)], [0]
-    order = [i for i in range(1, x.ndim) if i != split_axis + 1]
-    order.insert(concat_axis, 0)  # the axis of senders; that of receivers is in front
-    return [transpose(x, [split_axis + 1, *order])], [0]
+    # The axis of receivers goes to the front; that of senders is in the front.
+    order = axes.with_item(axes.without(range(x.ndim), (0, split_axis + 1)), concat_axis, 0)
+    return [transpose(x, (split_axis + 1, *order))], [0]
 
 
 all_to_all_p = collective(
-    "all_to_all",
-    type_of=_exchange_type,
+    "all_to_all", type_of=_exchange_type,
     transpose=transposed(lambda ct, x, *, axis_name, split_axis, concat_axis: all_to_all_p.bind(
         ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)),
     batch=_exchange_batch)
@@ -570,8 +558,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
             raise ValueError(f"all_to_all requires the size of the mapped axis axis_name to "
                              f"{'divide' if tiled else 'equal'} x.shape[split_axis], but they are "
                              f"{size} and {leaf.shape[split]} respectively.")
-        if tiled:
-            leaf = in_blocks(leaf, split, size)
+        leaf = in_blocks(leaf, split, size) if tiled else leaf
         if groups is None:
             out = _exchanged(leaf, names_of(axis_name), split, to)
         else:
@@ -641,8 +628,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
                              f"{total.shape[axis]} {what} {size}")
         if not size:  # there is no part, as there is nobody to have it
             return zeros(total.aval.update(shape=axes.without(total.shape, [axis])))
-        if tiled:
-            total = in_blocks(total, axis, size)
+        total = in_blocks(total, axis, size) if tiled else total
         return dynamic_index_in_dim(total, index, axis, keepdims=False)
     return tree_util.tree_map(part, x)
 

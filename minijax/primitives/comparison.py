@@ -64,9 +64,7 @@ eq_to_p, lt_to_p, le_to_p = (
 # ── Logic, bit by bit ────────────────────────────────────────────────────────────────────────
 
 not_p, bitwise_not = unary(
-    "not", "Elementwise ``~x``.", accepts=BITS,
-    impl=np.invert,
-    examples=bits(1))
+    "not", "Elementwise ``~x``.", accepts=BITS, impl=np.invert, examples=bits(1))
 
 (and_p, bitwise_and), (or_p, bitwise_or), (xor_p, bitwise_xor) = (
     binary(name, f"Elementwise ``x {sign} y``.", shows=f"6, 3 -> {shown}", impl=impl,
@@ -113,14 +111,10 @@ def _leading_zeros(x: Any) -> Any:
 
 population_count_p, population_count = unary(
     "population_count", "The number of set bits.", accepts=INTEGER, shows="255 -> 8",
-    element=infix(_ones),
-    examples=integers(1))
+    element=infix(_ones), examples=integers(1))
 
-clz_p, clz = unary(
-    "clz", "The number of leading zero bits.", accepts=INTEGER,
-    element=infix(_leading_zeros),
-    examples=integers(1),
-    shows="255 -> 24")
+clz_p, clz = unary("clz", "The number of leading zero bits.", accepts=INTEGER, shows="255 -> 24",
+                   element=infix(_leading_zeros), examples=integers(1))
 
 
 # ── Selection ────────────────────────────────────────────────────────────────────────────────
@@ -130,9 +124,8 @@ def _select_type(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
     refuse(
         (len(set(shapes)) > 1,
          f"select cases must have the same shapes, got [{', '.join(map(str, shapes))}]."),
-        (which.shape not in ((), shapes[0]),
-         "select `which` must be scalar or have the same shape as cases, got `which` shape "
-         f"{which.shape} but case shape {shapes[0]}."))
+        (which.shape not in ((), shapes[0]), "select `which` must be scalar or have the same shape "
+         f"as cases, got `which` shape {which.shape} but case shape {shapes[0]}."))
     check_same_dtypes("select", *cases)
     refuse(
         (not any(dtypes.issubdtype(which.dtype, kind) for kind in BITS),
@@ -191,11 +184,8 @@ def _select_examples() -> list[Example]:
 
 
 select_n_p = Primitive(
-    "select_n",
-    impl=lambda *args: [_chosen(_NUMPY, *args)],
-    abstract_eval=_select_type,
-    jvp=linear(but=[0]),
-    transpose=_select_transpose,
+    "select_n", impl=lambda *args: [_chosen(_NUMPY, *args)], abstract_eval=_select_type,
+    jvp=linear(but=[0]), transpose=_select_transpose,
     batch=_batch_of_one_shape(0), sharding=layout("elementwise"),
     element=pointwise(_chosen), complex_parts=each_part,
     examples=_select_examples)
@@ -267,9 +257,7 @@ def _clamp_examples() -> list[Example]:
 
 
 clamp_p = Primitive(
-    "clamp",
-    impl=by_formula(_clamped),
-    abstract_eval=_clamp_type,
+    "clamp", impl=by_formula(_clamped), abstract_eval=_clamp_type,
     jvp=per_argument(
         lambda t, z, low, x, high: _tangent_where(t, x, bitwise_and(gt(low, x), lt(low, high))),
         lambda t, z, low, x, high: _tangent_where(t, x, bitwise_and(gt(x, low), lt(x, high))),

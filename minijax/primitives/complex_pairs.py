@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Primitive, ShapedArray, tracing
-from minijax.primitives import algebra, analytic, contract, gather_scatter, threefry
+from minijax.primitives import algebra, analytic, contract, gather_scatter, slicing, slots, threefry
 from minijax.primitives.axes import replaced, without
 from minijax.primitives.comparison import select
 from minijax.primitives.convert import bitcast_convert_type_p, converted
 from minijax.primitives.ad_util import constant, filled, reshaped
 from minijax.primitives.shape import iota_p, rev
-from minijax.primitives.slicing import pad_p, part
-from minijax.primitives.slots import nest, real_dtype
 
 
 @dataclass(frozen=True)
@@ -239,8 +237,7 @@ def log_of(z: Pair, near_one: Any, square_less_one: Any) -> Pair:
     """The logarithm; where the absolute value is near one, from its square less one."""
     power = scaling(z.re, z.im)
     x, y = z.re * power(6), z.im * power(6)
-    back = scaling(z.re, z.im, lambda n: n * math.log(2))(-6)
-    far = analytic.log(x * x + y * y) * .5 + back
+    far = analytic.log(x * x + y * y) * .5 + scaling(z.re, z.im, lambda n: n * math.log(2))(-6)
     near = analytic.log1p(square_less_one) * .5
     return Pair(where(near_one, near, far), analytic.atan2(z.im, z.re))
 
@@ -345,18 +342,18 @@ def ne(z: Pair, w: Pair) -> Any:
 def convert(z: Any, *, new_dtype: Any, weak_type: bool) -> Any:
     if new_dtype.kind != "c":
         return converted(z.re, new_dtype, weak_type)
-    return map_parts(as_pair(z), lambda x: converted(x, real_dtype(new_dtype), weak_type))
+    return map_parts(as_pair(z), lambda x: converted(x, slots.real_dtype(new_dtype), weak_type))
 
 
 def dot_general(z: Any, w: Any, *, preferred_element_type: Any, **params: Any) -> Pair:
-    dtype = preferred_element_type and real_dtype(preferred_element_type)
+    dtype = preferred_element_type and slots.real_dtype(preferred_element_type)
     out = map_parts(z, lambda x: map_parts(w, lambda y: contract.dot_general_p.bind(
         x, y, preferred_element_type=dtype, **params)))
     return out.re + out.im.times_i() if isinstance(out.re, Pair) else out
 
 
 def iota(*, dtype: Any, **params: Any) -> Pair:
-    return as_pair(iota_p.bind(dtype=real_dtype(dtype), **params))
+    return as_pair(iota_p.bind(dtype=slots.real_dtype(dtype), **params))
 
 
 # ── Reductions, cumulative reductions and scatters, one number after the other ───────────────
@@ -381,8 +378,8 @@ def reductions_by(formula: Formula, identity: float) -> tuple[Callable, Callable
     def loop(b: Any, outputs: Sequence, operands: Sequence, *, axis: int) -> None:
         for x, out in zip(operands, outputs, strict=True):
             b.materialize(x, into=out)
-        with (nest(b, x.shape[:axis], "parallel") as outer, b.loop(x.shape[axis] - 1) as k,
-              nest(b, x.shape[axis + 1:], "parallel") as inner):
+        with (slots.nest(b, x.shape[:axis], "parallel") as outer, b.loop(x.shape[axis] - 1) as k,
+              slots.nest(b, x.shape[axis + 1:], "parallel") as inner):
             last, here = ((*outer, i, *inner) for i in (k, b.add(k, 1)))
             total = join(b, *([b.load(out, at) for out in outputs] for at in (last, here)))
             for out, x in zip(outputs, total, strict=True):
@@ -395,13 +392,13 @@ def reductions_by(formula: Formula, identity: float) -> tuple[Callable, Callable
 
     def steps(z: Pair, axis: int) -> Pair:
         in_front = {"padding_config": replaced([(0, 0, 0)] * z.re.ndim, axis, (1, 0, 0))}
-        padded = (pad_p.bind(x, constant(n, x), **in_front)
+        padded = (slicing.pad_p.bind(x, constant(n, x), **in_front)
                   for x, n in ((z.re, identity), (z.im, 0)))
         return Pair(*in_order.bind(*padded, axis=axis))
 
     def last(z: Pair, axis: int, shape: tuple[int, ...]) -> Pair:
         n = z.re.shape[axis]
-        return map_parts(steps(z, axis), lambda x: reshaped(part(x, n, n + 1, axis), shape))
+        return map_parts(steps(z, axis), lambda x: reshaped(slicing.part(x, n, n + 1, axis), shape))
 
     def reduced(z: Pair, *, axes: tuple[int, ...]) -> Pair:
         """A long axis is first reduced to `COLUMNS` partial results."""
@@ -419,7 +416,7 @@ def reductions_by(formula: Formula, identity: float) -> tuple[Callable, Callable
         def reversed_if(x: Array) -> Array:
             return rev(x, (axis,)) if reverse else x
         return map_parts(steps(map_parts(z, reversed_if), axis),
-                         lambda x: reversed_if(part(x, 1, x.shape[axis], axis)))
+                         lambda x: reversed_if(slicing.part(x, 1, x.shape[axis], axis)))
 
     def scattered(z: Pair, indices: Array, w: Pair, **params: Any) -> Pair:
         return Pair(*scatter.bind(*z.parts, indices, *w.parts, **params))

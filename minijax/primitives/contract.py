@@ -20,8 +20,7 @@ from minijax.primitives.axes import (Axes, DotDimensionNumbers, as_dims, axis_na
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
 from minijax.primitives.shape import broadcasted_iota, transpose
-from minijax.primitives.slots import (Reduction, all_weak, computed_in, in_pairs, layout,
-                                      real_dtype)
+from minijax.primitives.slots import Reduction, all_weak, computed_in, in_pairs, layout, real_dtype
 from minijax.primitives.summation import LONG
 
 # ── The type ─────────────────────────────────────────────────────────────────────────────────
@@ -40,9 +39,8 @@ def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: DotDimens
                (not set(summed).isdisjoint(batched),
                 f"dot_general requires {side} batch dimensions to be disjoint from contracting "
                 f"dimensions, got {side}_batch {batched} and {side}_contracting {summed}."))
-    refuse((len(batch[0]) != len(batch[1]),
-            "dot_general requires equal numbers of lhs_batch and rhs_batch "
-            f"dimensions, got lhs_batch {batch[0]} and rhs_batch {batch[1]}."))
+    refuse((len(batch[0]) != len(batch[1]), "dot_general requires equal numbers of lhs_batch and "
+            f"rhs_batch dimensions, got lhs_batch {batch[0]} and rhs_batch {batch[1]}."))
     for kind, pair in (("lhs batch dimensions and rhs batch", batch), ("contracting", contract)):
         left, right = (tuple(x.shape[d] for d in axes)
                        for x, axes in zip((lhs, rhs), pair, strict=True))
@@ -61,8 +59,7 @@ def _rank_of_dtype(dtype: Any) -> tuple:
 
 def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
     if x != y and _rank_of_dtype(x) == _rank_of_dtype(y):
-        raise TypeError("lax.dot_general argument type error: "
-                        f"{dtype_name(x)}, {dtype_name(y)}")
+        raise TypeError(f"lax.dot_general argument type error: {dtype_name(x)}, {dtype_name(y)}")
     dtype = x if x == y else max(x, y, key=_rank_of_dtype)
     if preferred is None or preferred == dtype:
         return dtype
@@ -126,9 +123,8 @@ def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: DotDim
         at = dict(zip((*names, *summed), (*index, *inner), strict=True))
         return s.mul(*(s.convert(v(tuple(map(at.__getitem__, axes))), wide)
                        for v, axes in ((x, left), (y, right))))
-    op = "or" if wide.kind == "b" else "add"
-    return Reduction(op, wide, tuple(x.shape[d] for d in summed), term,
-                     lambda total: s.convert(total, dtype))
+    return Reduction("or" if wide.kind == "b" else "add", wide, tuple(x.shape[d] for d in summed),
+                     term, lambda total: s.convert(total, dtype))
 
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
@@ -145,8 +141,7 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
                     for names in (summed, batch))
     product = dot_general_p.bind(ct, y, dimension_numbers=numbers, **params)
     free = [name for name in whole if name not in of_y]
-    contracted = [name for name in of_y if name not in whole]
-    order = tuple(map([*batch, *free, *contracted].index, of_x))
+    order = tuple(map([*batch, *free, *(name for name in of_y if name not in whole)].index, of_x))
     if order != tuple(range(len(order))):
         product = ad_util.transpose_p.bind(product, permutation=order)
     if product.dtype.kind == "c" and x.aval.dtype.kind != "c":
@@ -200,9 +195,7 @@ def _dot_examples() -> list[Example]:
 
 
 dot_general_p = Primitive(
-    "dot_general",
-    impl=_dot_impl,
-    abstract_eval=_dot_type,
+    "dot_general", impl=_dot_impl, abstract_eval=_dot_type,
     jvp=families.per_argument(lambda t, out, x, y, **params: dot_general_p.bind(t, y, **params),
                               lambda t, out, x, y, **params: dot_general_p.bind(x, t, **params)),
     jet=families.general_leibniz_rule,
@@ -262,10 +255,9 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = N
     if dimension_numbers is None:
         lhs_shape, rhs_shape = np.shape(lhs), np.shape(rhs)
         if not {len(lhs_shape), len(rhs_shape)} <= {1, 2} or lhs_shape[-1] != rhs_shape[0]:
-            raise ValueError(
-                "jax.lax.dot: dimension_numbers must be specified when not performing simple "
-                "un-batched matrix-matrix, matrix-vector, or vector-vector products; got "
-                f"lhs_shape={lhs_shape} rhs_shape={rhs_shape}")
+            raise ValueError("jax.lax.dot: dimension_numbers must be specified when not performing "
+                             "simple un-batched matrix-matrix, matrix-vector, or vector-vector "
+                             f"products; got lhs_shape={lhs_shape} rhs_shape={rhs_shape}")
         dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
@@ -402,22 +394,18 @@ def _ragged_axis(lhs: Array, sizes: Array, ragged: tuple[int, ...], summed: Axes
 
 def _check_groups(rhs: Array, sizes: Array, groups: Axes, is_paired: bool, used: Axes) -> None:
     """Refuse axes of the right that cannot be the one with an entry for each group."""
-    refuse((is_paired and len(groups) != 0,
-            "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged "
-            "dimension is contracting or batch."),
-           (not is_paired and len(groups) != 1,
-            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged "
-            "dimension is noncontracting."))
+    refuse((is_paired and len(groups) != 0, "ragged_dot_general requires zero group dimensions in "
+            "the rhs when lhs ragged dimension is contracting or batch."),
+           (not is_paired and len(groups) != 1, "ragged_dot_general requires exactly one rhs group "
+            "dimension when lhs ragged dimension is noncontracting."))
     for group in groups:
-        refuse((not 0 <= group < rhs.ndim,
-                "ragged_dot_general requires rhs group dimension numbers to be nonnegative and "
-                f"less than the number of axes of the rhs value, got {group} for rhs of rank "
-                f"{rhs.ndim}."),
+        refuse((not 0 <= group < rhs.ndim, "ragged_dot_general requires rhs group dimension "
+                "numbers to be nonnegative and less than the number of axes of the rhs value, got "
+                f"{group} for rhs of rank {rhs.ndim}."),
                (group in used, "ragged_dot_general requires rhs group dimension numbers to be "
                                "distinct from contracting and batch dimensions."))
-        refuse((rhs.shape[group] != sizes.shape[-1],
-                f"expected rhs group dimension size to be {sizes.shape[-1]}, got "
-                f"{rhs.shape[group]}."))
+        refuse((rhs.shape[group] != sizes.shape[-1], "expected rhs group dimension size to be "
+                f"{sizes.shape[-1]}, got {rhs.shape[group]}."))
 
 
 def _group_parts(x: Array, sizes: Array, axis: int, prefix: tuple[int, ...]) -> Array:

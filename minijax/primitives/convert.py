@@ -59,11 +59,9 @@ def _convert_examples() -> list[Example]:
 
 
 convert_element_type_p = elementwise(
-    "convert_element_type",
-    impl=_convert_impl,
+    "convert_element_type", impl=_convert_impl,
     abstract_eval=_convert_type, may_produce_nan=False, complex_parts=slots.in_pairs("convert"),
-    jvp=_convert_jvp,
-    transpose=ad_util.transposed(_convert_transpose),
+    jvp=_convert_jvp, transpose=ad_util.transposed(_convert_transpose),
     element=lambda s, x, new_dtype, weak_type: s.convert(x, new_dtype),
     examples=_convert_examples)
 
@@ -236,11 +234,8 @@ def _bitcast_examples() -> list[Example]:
 
 
 bitcast_convert_type_p = Primitive(
-    "bitcast_convert_type",
-    impl=_bitcast_impl,
-    abstract_eval=_bitcast_type,
-    jvp=constant_in_all,
-    transpose=slots.NOT_DIFFERENTIABLE,
+    "bitcast_convert_type", impl=_bitcast_impl, abstract_eval=_bitcast_type,
+    jvp=constant_in_all, transpose=slots.NOT_DIFFERENTIABLE,
     batch=ad_util.batch_in_front(), sharding=slots.layout("bitcast"),
     element=_bitcast_element,
     examples=_bitcast_examples)
@@ -294,10 +289,8 @@ def stage(x: Any, /) -> Array:
 
 
 optimization_barrier_p = Primitive(
-    "optimization_barrier",
-    multiple_results=True,
-    impl=lambda *xs: [x.copy() for x in xs],
-    abstract_eval=lambda *avals: list(avals),
+    "optimization_barrier", multiple_results=True,
+    impl=lambda *xs: [x.copy() for x in xs], abstract_eval=lambda *avals: list(avals),
     jvp=ad_util.linear(),
     transpose=lambda cotangents, *args: optimization_barrier_p.bind(
         *map(ad_util.instantiate, cotangents)),
@@ -332,8 +325,7 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
 
 stop_gradient_p = copying(
     "stop_gradient",
-    jvp=constant_in_all,
-    transpose=slots.NOT_LINEAR,
+    jvp=constant_in_all, transpose=slots.NOT_LINEAR,
     examples=lambda: [e for e in examples.points((-2., 2.))() if e.args[0].dtype != np.float64])
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import ad_util, contract, convert, examples, families, slicing, slots
-from minijax.primitives.axes import Axes, Index, Shape, as_dims, inverse, without
+from minijax.primitives.axes import Axes, Index, Shape, as_dims, dilate_dim, inverse, without
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p, transpose
-from minijax.primitives.windowed_reductions import (Padding, dilate_dim, pad_array, padtype_to_pads,
+from minijax.primitives.windowed_reductions import (Padding, pad_array, padtype_to_pads,
                                                     reduce_window_shape_tuple, window_position,
                                                     windows_impl, windows_of)
 from minijax.primitives.slots import Reduction, all_weak, check_same_dtypes, computed_in
@@ -61,9 +61,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, A
     for i, (letters, needed) in enumerate(zip((lhs, rhs, out), ("NC", "OI", "NC"), strict=True)):
         refuse((len(set(letters)) != len(letters), f"convolution dimension_numbers[{i}] cannot have"
                                                    f" duplicate characters, got {letters}."))
-        refuse((not set(needed) <= set(letters),
-                f"convolution dimension_numbers[{i}] must contain the characters '{needed[0]}' and "
-                f"'{needed[1]}', got {letters}."))
+        refuse((not set(needed) <= set(letters), f"convolution dimension_numbers[{i}] must contain "
+                f"the characters '{needed[0]}' and '{needed[1]}', got {letters}."))
     slid = [c for c in rhs if c not in "OI"]
     refuse((not set(lhs) - set("NC") == set(slid) == set(out) - set("NC"),
             "convolution dimension_numbers elements must each have the same set of spatial "
@@ -363,9 +362,7 @@ def _conv_examples() -> list[Example]:
 
 
 conv_general_dilated_p = Primitive(
-    "conv_general_dilated",
-    impl=_conv_impl,
-    abstract_eval=_conv_type,
+    "conv_general_dilated", impl=_conv_impl, abstract_eval=_conv_type,
     jvp=families.per_argument(
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(t, w, **params),
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(x, t, **params)),
@@ -452,10 +449,9 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
     is_compatible = dtype is None or any(
         dtypes.issubdtype(lhs.dtype, one) and dtypes.issubdtype(dtype, other)
         for one, other in _COMPATIBLE)
-    refuse((not is_compatible,
-            "Input type is incompatible with `preferred_element_type`. The compatible combinations "
-            "of (input_type, preferred_element_type) are (integral, integral), (integral, "
-            "floating), (floating, floating), (complex, complex."),
+    refuse((not is_compatible, "Input type is incompatible with `preferred_element_type`. The "
+            "compatible combinations of (input_type, preferred_element_type) are (integral, "
+            "integral), (integral, floating), (floating, floating), (complex, complex."),
            (dtype is not None and dtype.itemsize < lhs.dtype.itemsize,
             "`preferred_element_type` must not be narrower than the original type."))
     return conv_general_dilated_p.bind(
@@ -490,8 +486,7 @@ def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int],
     Array([[[1., 2., 1., 2., 1., 2., 1.]]], dtype=float32)
     """
     return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
-                                precision=precision,
-                                preferred_element_type=preferred_element_type)
+                                precision=precision, preferred_element_type=preferred_element_type)
 
 
 # ── Transposed ───────────────────────────────────────────────────────────────────────────────
@@ -575,12 +570,11 @@ def _patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int
     return convert.converted(out, out.dtype), numbers
 
 
-def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int],
-                                 window_strides: Sequence[int], padding: Any,
-                                 lhs_dilation: Sequence[int] | None = None,
-                                 rhs_dilation: Sequence[int] | None = None,
-                                 dimension_numbers: Any = None, precision: Any = None,
-                                 preferred_element_type: Any = None) -> Array:
+def conv_general_dilated_patches(
+        lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
+        lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+        dimension_numbers: Any = None, precision: Any = None,
+        preferred_element_type: Any = None) -> Array:
     """Every window of an array as features of its place: the features, and of each the window.
 
     Args:
@@ -641,9 +635,8 @@ def conv_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, strides: Sequence[int],
     if len(pads) != len(lhs_shape) - 2:
         raise TypeError(f"Wrong number of explicit pads for convolution: expected "
                         f"{len(lhs_shape) - 2}, got {len(pads)}.")
-    places = reduce_window_shape_tuple(tuple(lhs_shape[2:]), tuple(rhs_shape[2:]), tuple(strides),
-                                       pads)
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *places)
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *reduce_window_shape_tuple(
+        tuple(lhs_shape[2:]), tuple(rhs_shape[2:]), tuple(strides), pads))
 
 
 def conv_general_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides: Sequence[int],
@@ -655,9 +648,8 @@ def conv_general_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides:
     (1, 3, 2, 4)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    out_shape = conv_shape_tuple(_in_order(lhs_shape, lhs), _in_order(rhs_shape, rhs),
-                                 window_strides, padding)
-    return _in_order(out_shape, inverse(out))
+    return _in_order(conv_shape_tuple(_in_order(lhs_shape, lhs), _in_order(rhs_shape, rhs),
+                                      window_strides, padding), inverse(out))
 
 
 def conv_transpose_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides: Sequence[int],

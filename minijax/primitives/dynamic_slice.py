@@ -13,15 +13,12 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Avals, Axis, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import algebra, comparison, gather_scatter, joining
+from minijax.primitives import algebra, comparison, gather_scatter, joining, slots, windows
 from minijax.primitives.axes import Dim, Shape, as_int64, canonical_shape, replaced, with_item
 from minijax.primitives.ad_util import (batch_to, broadcast_at, each_part, linear, repeated,
                                         transposed, zeros)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import expand_dims, squeeze
-from minijax.primitives.slots import all_weak, check_same_dtypes, layout, nest
-from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
-                                        ScatterDimensionNumbers)
 
 
 # ── Where a window starts ────────────────────────────────────────────────────────────────────
@@ -106,12 +103,10 @@ def wrapped(i: Array, size: int) -> Array:
 
 def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> Avals:
     refuse(
-        (any(map(operator.lt, x.shape, slice_sizes)),
-         "slice slice_sizes must be less than or equal to operand shape, got "
-         f"slice_sizes {slice_sizes} for operand shape {x.shape}."),
-        (min(slice_sizes, default=0) < 0,
-         "slice slice_sizes must be greater than or equal to zero, "
-         f"got slice_sizes of {slice_sizes}."))
+        (any(map(operator.lt, x.shape, slice_sizes)), "slice slice_sizes must be less than or "
+         f"equal to operand shape, got slice_sizes {slice_sizes} for operand shape {x.shape}."),
+        (min(slice_sizes, default=0) < 0, "slice slice_sizes must be greater than or equal to "
+         f"zero, got slice_sizes of {slice_sizes}."))
     check_starts("dynamic_slice", starts, ":")
     return [x.update(shape=slice_sizes)]
 
@@ -120,14 +115,13 @@ def one_window(numbers: type, rank: int) -> dict[str, Any]:
     """The parameters of a gather or scatter of one window an example, along all axes."""
     window = tuple(range(rank))
     return {"dimension_numbers": numbers(window, (), window), "unique_indices": True,
-            "indices_are_sorted": True, "mode": GatherScatterMode.CLIP}
+            "indices_are_sorted": True, "mode": windows.GatherScatterMode.CLIP}
 
 
 def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> Array:
     """Scalar start indices, some of them batched, as one index vector for each example."""
-    columns = [broadcast_at(i, () if d is None else (0,), (axis.size, 1))
-               for i, d in zip(starts, dims, strict=True)]
-    return joining.concatenate(columns, 1)
+    return joining.concatenate([broadcast_at(i, () if d is None else (0,), (axis.size, 1))
+                                for i, d in zip(starts, dims, strict=True)], 1)
 
 
 def _first_place(starts: Sequence[Any]) -> Array:
@@ -143,7 +137,7 @@ def _batch_dynamic_slice(axis: Axis, args: list, dims: list, slice_sizes: Shape)
         return [dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)], [x_dim]
     return gather_scatter.gather_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis)], [x_dim, 0], slice_sizes=slice_sizes,
-        fill_value=None, **one_window(GatherDimensionNumbers, len(starts)))
+        fill_value=None, **one_window(windows.GatherDimensionNumbers, len(starts)))
 
 
 dynamic_slice_p = Primitive(
@@ -153,7 +147,7 @@ dynamic_slice_p = Primitive(
     jvp=linear(0),
     transpose=transposed(lambda ct, x, *starts, slice_sizes: dynamic_update_slice_p.bind(
         zeros(x.aval.strip_weak_type()), ct, *starts)),
-    batch=_batch_dynamic_slice, sharding=layout("dynamic_slice"), complex_parts=each_part,
+    batch=_batch_dynamic_slice, sharding=slots.layout("dynamic_slice"), complex_parts=each_part,
     element=lambda s, index, x, *starts, slice_sizes: x(
         _emit_inside(s, starts, x.shape, slice_sizes)(index)),
     examples=table(
@@ -223,15 +217,13 @@ def with_batch_axis(x: Array, old: Dim, new: Dim, size: int) -> Array:
 def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> list[ShapedArray]:
     name = "dynamic_update_slice"
     refuse(
-        (x.ndim != update.ndim,
-         f"{name} update must have the same rank as operand, got update shape {update.shape} for "
-         f"operand shape {x.shape}."),
-        (any(map(operator.lt, x.shape, update.shape)),
-         f"{name} update shape must be smaller than operand shape, got update shape "
-         f"{update.shape} for operand shape {x.shape}."))
-    check_same_dtypes(name, x, update)
+        (x.ndim != update.ndim, f"{name} update must have the same rank as operand, got update "
+         f"shape {update.shape} for operand shape {x.shape}."),
+        (any(map(operator.lt, x.shape, update.shape)), f"{name} update shape must be smaller than "
+         f"operand shape, got update shape {update.shape} for operand shape {x.shape}."))
+    slots.check_same_dtypes(name, x, update)
     check_starts(name, starts, "")
-    return [x.update(weak_type=all_weak([x, update, *starts]))]
+    return [x.update(weak_type=slots.all_weak([x, update, *starts]))]
 
 
 def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list[np.ndarray]:
@@ -247,28 +239,26 @@ def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
         return [dynamic_update_slice_p.bind(x, update, _first_place(starts), *starts)], [0]
     return gather_scatter.scatter_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis), update], [0, 0, 0],
-        **one_window(ScatterDimensionNumbers, len(starts)))
+        **one_window(windows.ScatterDimensionNumbers, len(starts)))
 
 
 def _update_loop(b: Any, outputs: list, operands: list) -> None:
     [out], (x, update, *starts) = outputs, operands
     b.materialize(x, into=out)
     place = _emit_inside(b, starts, out.shape, update.shape)
-    with nest(b, update.shape, "parallel") as index:
+    with slots.nest(b, update.shape, "parallel") as index:
         b.store(out, place(index), update(index))
 
 
 dynamic_update_slice_p = Primitive(
-    "dynamic_update_slice",
-    impl=_update_impl,
-    abstract_eval=_update_type,
+    "dynamic_update_slice", impl=_update_impl, abstract_eval=_update_type,
     jvp=linear(0, 1),
     transpose=transposed(
         lambda ct, x, update, *starts: dynamic_update_slice_p.bind(
             ct, zeros(update.aval.update(dtype=ct.dtype)), *starts),
         lambda ct, x, update, *starts: dynamic_slice_p.bind(
             ct, *starts, slice_sizes=update.aval.shape)),
-    batch=_batch_update, sharding=layout("dynamic_update_slice"), complex_parts=each_part,
+    batch=_batch_update, sharding=slots.layout("dynamic_update_slice"), complex_parts=each_part,
     loop=_update_loop,
     can_fuse_operands=True,
     in_place=lambda k, /, **params: (0,),
@@ -288,9 +278,8 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
     >>> dynamic_update_slice(np.arange(5), np.array([7, 8]), (9,))
     Array([0, 1, 2, 7, 8], dtype=int32)
     """
-    starts = canonical_starts(operand, start_indices, np.shape(update), allow_negative_indices,
-                              "window update")
-    return dynamic_update_slice_p.bind(operand, update, *starts)
+    return dynamic_update_slice_p.bind(operand, update, *canonical_starts(
+        operand, start_indices, np.shape(update), allow_negative_indices, "window update"))
 
 
 def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int, *,

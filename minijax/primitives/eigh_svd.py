@@ -11,37 +11,34 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Outs, as_value
-from minijax.primitives import comparison, joining, linalg, lu, slots
+from minijax.primitives import ad_util, comparison, convert, joining, linalg, lu, shape, slots
 from minijax.primitives.algebra import conj, is_complex, real
-from minijax.primitives.convert import convert_element_type
-from minijax.primitives.ad_util import filled, reduce_sum_p
 from minijax.primitives.linalg import (adjoint, by_lapack, examples_of_matrices, factored,
                                        factorization, identity_like, lower_part, masked, matmul,
                                        nonsingular, of_each_matrix, store_transposed, symmetric)
-from minijax.primitives.shape import expand_dims
 
 # ── Diagonals ────────────────────────────────────────────────────────────────────────────────
 
 def diagonal_of(x: Array) -> Array:
     """The diagonals of square matrices."""
-    return reduce_sum_p.bind(masked(x, comparison.eq), axes=(x.ndim - 1,))
+    return ad_util.reduce_sum_p.bind(masked(x, comparison.eq), axes=(x.ndim - 1,))
 
 
 def as_row(w: Array) -> Array:
     """Vectors as rows, with a number for each column of a matrix."""
-    return expand_dims(w, (w.ndim - 1,))
+    return shape.expand_dims(w, (w.ndim - 1,))
 
 
 def as_column(w: Array) -> Array:
     """Vectors as columns, with a number for each row of a matrix."""
-    return expand_dims(w, (w.ndim,))
+    return shape.expand_dims(w, (w.ndim,))
 
 
 def inverse_gaps(w: Array, dtype: Any) -> Array:
     """``1 / (w[j] - w[i])`` in row i and column j, and zeros on the diagonal."""
     gaps = as_row(w) - as_column(w)
     one = identity_like(gaps)
-    return convert_element_type(1 / (gaps + one) - one, dtype)
+    return convert.convert_element_type(1 / (gaps + one) - one, dtype)
 
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────
@@ -68,7 +65,7 @@ def _qr_tangents(t: Any, outs: Sequence[Any], *, full_matrices: bool) -> list[Ar
         return [q_dot, joining.concatenate([r_dot, r_rest], axis)]
     if full_matrices and height > size:
         return [joining.concatenate([q_dot, _last_columns_tangent(whole, q, q_dot)], axis),
-                joining.concatenate([r_dot, filled(0, r[..., size:, :])], axis - 1)]
+                joining.concatenate([r_dot, ad_util.filled(0, r[..., size:, :])], axis - 1)]
     return [q_dot, r_dot]
 
 
@@ -96,8 +93,7 @@ def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_ma
     with b.threads_of_ours(m * n > 64**2):
         lapack("geqrf", m, n, matrix, m, scales, work, floats)
         with slots.nest(b, r.shape) as (i, j):
-            element = b.load(matrix, (j, b.min(i, m - 1)))
-            r.store((i, j), b.select(b.le(b.index(i), j), element, 0))
+            r.store((i, j), b.select(b.le(b.index(i), j), b.load(matrix, (j, b.min(i, m - 1))), 0))
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
             b.store(turned, (j, i), b.load(matrix, (j, i)))
         lapack("orgqr", m, width, size, turned, m, scales, work, floats)
@@ -143,8 +139,7 @@ def _factor_eigh(b: Any, lapack: Callable, matrix: Any, vectors: Any, values: An
 
 
 eigh_p = factorization(
-    "eigh",
-    impl=lambda x, lower: list(by_lapack("eigh_lo" if lower else "eigh_up", x)[::-1]),
+    "eigh", impl=lambda x, lower: list(by_lapack("eigh_lo" if lower else "eigh_up", x)[::-1]),
     square=True,
     jvp=factored(_eigh_tangents),
     library=of_each_matrix(_factor_eigh),
@@ -216,13 +211,13 @@ def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: 
 
 def _svd_tangents(t: Array, values: Array, left: Array, right: Array) -> list[Array]:
     """Giles, *Collected matrix derivative results* (2008), section 3.2."""
-    v, scale = adjoint(right), convert_element_type(values, t.dtype)
+    v, scale = adjoint(right), convert.convert_element_type(values, t.dtype)
     inside = matmul(matmul(adjoint(left), t), v)
     gaps = inverse_gaps(values * values, t.dtype)
     scaled, turned = inside * as_row(scale), as_column(scale) * inside
     left_turn = gaps * (scaled + adjoint(scaled))
     v_dot = matmul(v, gaps * (turned + adjoint(turned)))
-    zero = convert_element_type(comparison.eq(values, filled(0, values)), t.dtype)
+    zero = convert.convert_element_type(comparison.eq(values, ad_util.filled(0, values)), t.dtype)
     inverse = as_row(1 / (scale + zero) - zero)
     if is_complex(t):  # the phases of the vectors
         imaginary = (inside - conj(inside)) / 2 * identity_like(inside)
@@ -255,8 +250,7 @@ def _factor_svd(b: Any, lapack: Callable, matrix: Any, values: Any, *vectors: An
 
 
 svd_p = factorization(
-    "svd",
-    impl=_svd_impl,
+    "svd", impl=_svd_impl,
     jvp=_svd_jvp,
     library=of_each_matrix(_factor_svd),
     examples=lambda: examples_of_matrices(

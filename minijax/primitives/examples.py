@@ -18,8 +18,7 @@ Examples = Callable[[], list[Example]]  # made on first use
 CORNERS = [0., -0., 1., -1., .5, 1e-40, 3e38, np.inf, -np.inf, np.nan]
 
 
-def spaced(low: float, high: float, shape: tuple[int, ...], dtype: Any, shift: int = 0
-           ) -> np.ndarray:
+def spaced(low: float, high: float, shape: tuple, dtype: Any, shift: int = 0) -> np.ndarray:
     """Distinct numbers inside a range; each `shift` gives others."""
     count = int(np.prod(shape))
     steps = (np.arange(count) * 7 + 3 * shift + 1) % (count + 3) + .37

@@ -106,11 +106,10 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
         of_complex, of_real = meaning_of_parts(slots["complex_parts"]), meaning
         meaning = lambda *xs, **params: (  # noqa: E731
             of_complex if xs[0].dtype.kind == "c" else of_real)(*xs, **params)
-    return primitive_class(name, impl=meaning,
-                           abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
-                           jvp=jvp or per_argument(*derivatives), transpose=transpose,
-                           batch=batch_elementwise, element=pointwise(element),
-                           may_produce_nan=may_produce_nan, **slots)
+    return primitive_class(
+        name, impl=meaning, abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
+        jvp=jvp or per_argument(*derivatives), transpose=transpose, batch=batch_elementwise,
+        element=pointwise(element), may_produce_nan=may_produce_nan, **slots)
 
 
 def meaning_of_parts(formula: Callable[..., Any]) -> Callable[..., list]:

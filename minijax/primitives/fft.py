@@ -13,15 +13,14 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot, refuse
-from minijax.primitives import ad_util, families, joining
+from minijax.primitives import ad_util, convert, families, joining
+from minijax.primitives.smooth_lengths import LONGEST, LONGEST_COLUMNS, is_smooth
 from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
-from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import spaced, table
 from minijax.primitives.complex_pairs import Pair, as_pair, map_parts
 from minijax.primitives.shape import rev
 from minijax.primitives.slicing import part
 from minijax.primitives.slots import layout, real_dtype
-from minijax.primitives.smooth_lengths import LONGEST, LONGEST_COLUMNS, is_smooth
 
 
 class FftType(enum.IntEnum):
@@ -53,16 +52,14 @@ def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) ->
          f"RFFT input must be float32 or float64, got {x.dtype}"),
         (name != "RFFT" and not is_complex(x),
          f"{name} input must be complex64 or complex128, got {x.dtype}"),
-        (name == "IRFFT" and last[:-1] != fft_lengths[:-1],
-         f"IRFFT input shape {x.shape} minor dimensions must be equal to all except the last "
-         f"fft_length, got {fft_lengths=}"),
+        (name == "IRFFT" and last[:-1] != fft_lengths[:-1], f"IRFFT input shape {x.shape} minor "
+         f"dimensions must be equal to all except the last fft_length, got {fft_lengths=}"),
         (name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1
          and max(last[-1], fft_lengths[-1]) > 0,
          "IRFFT requires innermost dimension to be compatible with fft_length[-1]/2+1. Got: "
          f"{last[-1]} but fft_length is {fft_lengths[-1]}"),
-        (name != "IRFFT" and last != fft_lengths,
-         f"{name} input shape {x.shape} minor dimensions must be equal to fft_lengths "
-         f"{fft_lengths}"), error=ValueError)
+        (name != "IRFFT" and last != fft_lengths, f"{name} input shape {x.shape} minor dimensions "
+         f"must be equal to fft_lengths {fft_lengths}"), error=ValueError)
     if name == "RFFT":
         return [x.update(shape=(*rest, *last[:-1], last[-1] // 2 + 1),
                          dtype=dtypes.to_complex_dtype(x.dtype))]
@@ -151,8 +148,7 @@ to_real_p = _of_parts(  # the inverse, times the length
 def _along(z: Pair, axis: int, inverse: bool) -> Pair:
     """The transform along an axis; the inverse exchanges the real and imaginary parts."""
     last, n = z.re.ndim - 1, z.re.shape[axis]
-    if inverse and n:
-        z = map_parts(z, lambda x: x * (1 / n))
+    z = map_parts(z, lambda x: x * (1 / n)) if inverse and n else z
     where = axis if is_smooth(n, LONGEST_COLUMNS) else last
     order = slice(None, None, -1 if inverse else 1)
     parts = (ad_util.move_axis(x, axis, where) for x in z.parts[order])
@@ -212,11 +208,8 @@ def _examples() -> list[Example]:
 
 
 fft_p = Primitive(
-    "fft",
-    impl=_impl,
-    abstract_eval=_type,
-    jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(_transposed),
+    "fft", impl=_impl, abstract_eval=_type,
+    jvp=ad_util.linear(0), transpose=ad_util.transposed(_transposed),
     batch=ad_util.batch_in_front(), sharding=layout("transform"),
     program=_in_parts, may_produce_nan=True,
     examples=_examples)
@@ -251,7 +244,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     if is_real and is_complex(x):
         raise ValueError("only real valued inputs supported for rfft")
     to_dtype = dtypes.to_inexact_dtype if is_real else dtypes.to_complex_dtype
-    x = convert_element_type(x, to_dtype(x.dtype))
+    x = convert.convert_element_type(x, to_dtype(x.dtype))
     if not len(fft_lengths):
         return x
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths))

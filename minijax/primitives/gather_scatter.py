@@ -21,10 +21,9 @@ from minijax.primitives.ad_util import (batch_to, each_part, filled, instantiate
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import part
-from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode, Numbers,
-                                        ScatterDimensionNumbers, batched_numbers, check_gather,
-                                        check_scatter, gathered_shape, place_of, places_of,
-                                        whole_axes, window_sizes)
+from minijax.primitives.windows import (
+    GatherDimensionNumbers, GatherScatterMode, Numbers, ScatterDimensionNumbers, batched_numbers,
+    check_gather, check_scatter, gathered_shape, place_of, places_of, whole_axes, window_sizes)
 
 CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
@@ -139,11 +138,8 @@ def _gather_parts(c: Any, z: Any, indices: Array, *, fill_value: Any, **params: 
 
 
 gather_p = Primitive(
-    "gather",
-    impl=_gather_impl,
-    abstract_eval=_gather_type,
-    jvp=families.per_argument(_gather_tangent, None),
-    transpose=transposed(_transpose_gather),
+    "gather", impl=_gather_impl, abstract_eval=_gather_type,
+    jvp=families.per_argument(_gather_tangent, None), transpose=transposed(_transpose_gather),
     batch=_batch_gather, sharding=slots.layout("gather"),
     element=_gather_element, complex_parts=_gather_parts,
     examples=_gather_examples)
@@ -296,10 +292,8 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
 
     return Primitive(
         f"scatter-{op}" if op else "scatter",
-        impl=_impl(write),
-        abstract_eval=abstract_eval,
-        jvp=jvp or linear(0, 2),
-        transpose=transpose,
+        impl=_impl(write), abstract_eval=abstract_eval,
+        jvp=jvp or linear(0, 2), transpose=transpose,
         batch=_batch_scatter, sharding=slots.layout("scatter", op=op),
         loop=scatter_loop((lambda b, there, new: [getattr(b, op)(*there, *new)]) if op else None,
                           op.replace("sub", "")),
@@ -327,8 +321,7 @@ def _masked(keep: Array, x: Array) -> Array:
     return comparison.select_n_p.bind(keep, filled(0, x), x)
 
 
-def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
-                           ) -> Array:
+def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any) -> Array:
     """An update gets the cotangent of the place where it was written, unless a later overwrote it.
 
     JAX: differentiates by numbering the updates in the forward pass already.
@@ -342,10 +335,8 @@ def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **pa
     return _masked(comparison.eq_p.bind(numbers, last), read)
 
 
-def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
-                           ) -> Array:
-    zero = zeros(ShapedArray(updates.aval.shape, ct.dtype))
-    return scatter_p.bind(ct, indices, zero, **params)
+def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any) -> Array:
+    return scatter_p.bind(ct, indices, zeros(ShapedArray(updates.aval.shape, ct.dtype)), **params)
 
 
 def _check_unique(params: dict) -> None:
@@ -360,8 +351,7 @@ def _mul_in_updates(t: Array, out: Array, x: Array, indices: Array, updates: Arr
     return mul_p.bind(x, scatter_add_p.bind(filled(0, x), indices, t, **params))
 
 
-def _mul_updates_cotangent(ct: Array, x: Array, indices: Array, updates: Any, **params: Any
-                           ) -> Array:
+def _mul_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any) -> Array:
     _check_unique(params)
     return gather_at_updates(mul_p.bind(ct, x), x, indices, updates, **params)
 
@@ -435,8 +425,7 @@ def default_fill(dtype: Any) -> Any:
         return np.nan
     if dtype == np.bool_:
         return True
-    if isinstance(dtype, dtypes.KeyType):
-        dtype = np.dtype(np.uint32)
+    dtype = np.dtype(np.uint32) if isinstance(dtype, dtypes.KeyType) else dtype
     if not dtypes.issubdtype(dtype, np.integer):
         raise ValueError(f"Unsupported dtype for gather fill_value {dtype}")
     limits = dtypes.iinfo(dtype)

@@ -71,11 +71,9 @@ def _concatenate_element(s: Any, index: Index, *xs: Any, dimension: int) -> Any:
 
 
 concatenate_p = Primitive(
-    "concatenate",
-    impl=lambda *xs, dimension: [np.concatenate(xs, dimension)],
+    "concatenate", impl=lambda *xs, dimension: [np.concatenate(xs, dimension)],
     abstract_eval=_concatenate_type,
-    jvp=ad_util.linear(),
-    transpose=_transpose_concatenate,
+    jvp=ad_util.linear(), transpose=_transpose_concatenate,
     batch=ad_util.batch_in_front("dimension"), sharding=slots.layout("along", name="dimension"),
     element=_concatenate_element, complex_parts=ad_util.each_part,
     examples=table(
@@ -113,17 +111,11 @@ def _stack_type(*avals: ShapedArray, axis: int) -> list[ShapedArray]:
                         slots.all_weak(avals))]
 
 
-def _transpose_stack(cotangents: list, *args: Any, axis: int) -> list:
-    return [piece if isinstance(x, Undefined) else None
-            for x, piece in zip(args, unstack_p.bind(cotangents[0], axis=axis), strict=True)]
-
-
 stack_p = Primitive(
-    "stack",
-    impl=lambda *xs, axis: [np.stack(xs, axis)],
+    "stack", impl=lambda *xs, axis: [np.stack(xs, axis)],
     abstract_eval=_stack_type,
     jvp=ad_util.linear(),
-    transpose=_transpose_stack,
+    transpose=lambda cotangents, *_, axis: unstack_p.bind(cotangents[0], axis=axis),
     batch=ad_util.batch_in_front("axis"), sharding=slots.layout("stack"),
     element=lambda s, index, *xs, axis: _element_of_piece(
         s, index[axis], range(1, len(xs) + 1), lambda i: xs[i](without(index, (axis,)))),
@@ -165,8 +157,7 @@ def _untile(ct: Array, x: ShapedArray, reps: tuple[int, ...]) -> Array:
 
 
 tile_p = ad_util.rearrangement(
-    "tile",
-    impl=lambda x, reps: np.tile(x, reps),
+    "tile", impl=lambda x, reps: np.tile(x, reps),
     shape=_tile_shape,
     transpose=_untile,
     batch=lambda axis, args, dims, reps: (
@@ -220,9 +211,8 @@ def _split_shapes(shape: Shape, sizes: Sequence[int], axis: int) -> list[Shape]:
     sizes = list(sizes)
     refuse(
         (min(sizes, default=0) < 0, f"Sizes passed to split must be nonnegative, got {sizes}"),
-        (sum(sizes) != shape[axis],
-         f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
-         f"{list(shape)}"), error=ValueError)
+        (sum(sizes) != shape[axis], f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} "
+         f"of the operand shape {list(shape)}"), error=ValueError)
     return [replaced(shape, axis, int(n)) for n in sizes]
 
 
@@ -251,8 +241,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 
 
 unstack_p = _splitting(
-    "unstack",
-    impl=lambda x, axis: [np.asarray(np.take(x, i, axis)) for i in range(x.shape[axis])],
+    "unstack", impl=lambda x, axis: [np.asarray(np.take(x, i, axis)) for i in range(x.shape[axis])],
     shapes=lambda shape, axis: [without(shape, (axis,))] * shape[axis],
     program=lambda x, axis: [
         squeeze_p.bind(part(x, i, i + 1, axis), dimensions=(axis,)) for i in range(x.shape[axis])],

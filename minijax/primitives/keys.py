@@ -13,8 +13,7 @@ import numpy as np
 
 from minijax import config, core, dtypes
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype, refuse
-from minijax.primitives import algebra, comparison, convert, families, reduce, slicing, slots
-from minijax.primitives.axes import Shape, check_sizes
+from minijax.primitives import algebra, axes, comparison, convert, families, reduce, slicing, slots
 from minijax.primitives.ad_util import batch_elementwise, batch_in_front, broadcast_at, filled
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.threefry import threefry2x32
@@ -43,18 +42,15 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: Callable
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         refuse(("impl" not in params and not has_key_dtype(avals[0]),
                 f"{name} takes key array operand, got keys.dtype={avals[0].dtype!r}"))
-        check_sizes(name, "shape", params.get("shape", ()))
+        axes.check_sizes(name, "shape", params.get("shape", ()))
         return [type_of(*avals, **params)]
 
     return Primitive(
         name,
-        impl=families.by_program(program),
-        abstract_eval=abstract_eval,
-        jvp=families.constant_in_all,
-        transpose=cannot("keys and random bits have no tangents."),
+        impl=families.by_program(program), abstract_eval=abstract_eval,
+        jvp=families.constant_in_all, transpose=cannot("keys and random bits have no tangents."),
         batch=batch,
-        handles_keys=True,
-        program=program,
+        handles_keys=True, program=program,
         printed=lambda **params: {name: getattr(x, "tag", x) for name, x in params.items()},
         **rules)
 
@@ -88,7 +84,7 @@ def paired(first: Array, second: Array) -> Array:
     return concatenate([expand_dims(first, last), expand_dims(second, last)], first.ndim)
 
 
-def broadcast_words(word: Array, shape: Shape) -> Array:
+def broadcast_words(word: Array, shape: axes.Shape) -> Array:
     """Words of keys, each repeated over new trailing axes."""
     return broadcast_at(word, range(word.ndim), word.shape + shape)
 
@@ -138,7 +134,7 @@ def _encrypted_counters(keys: Array, count: int) -> Array:
     return slicing.slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
 
 
-def partitionable_words(keys: Array, shape: Shape) -> list[Array]:
+def partitionable_words(keys: Array, shape: axes.Shape) -> list[Array]:
     """A pair of words for every element of an array of this shape, in the partitionable layout.
 
     The pair of counters is the element's row-major number, in 64 bits, so that any part of the
@@ -165,9 +161,8 @@ random_seed_p = key_operation(
 # ── random_wrap, random_unwrap, random_clone ─────────────────────────────────────────────────
 
 def _wrap_type(words: ShapedArray, impl: dtypes.KeyType) -> ShapedArray:
-    refuse((words.dtype != np.uint32 or words.shape[-1:] != impl.shape,
-            f"random_wrap must get uint32 words in a trailing axis of shape {impl.shape}, got "
-            f"{words.str_short(True)}"))
+    refuse((words.dtype != np.uint32 or words.shape[-1:] != impl.shape, "random_wrap must get "
+            f"uint32 words in a trailing axis of shape {impl.shape}, got {words.str_short(True)}"))
     return ShapedArray(words.shape[:-1], impl)
 
 
@@ -196,7 +191,7 @@ random_clone_p = key_operation(
 
 # ── random_split ─────────────────────────────────────────────────────────────────────────────
 
-def _split(keys: Array, shape: Shape) -> Array:
+def _split(keys: Array, shape: axes.Shape) -> Array:
     if config.threefry_partitionable.value:
         return paired(*partitionable_words(keys, shape))
     return reshape(original_words(keys, 2 * math.prod(shape)), (*keys.shape[:-1], *shape, 2))
@@ -224,7 +219,7 @@ random_fold_in_p = key_operation(
 
 # ── random_bits ──────────────────────────────────────────────────────────────────────────────
 
-def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
+def _bits(keys: Array, bit_width: int, shape: axes.Shape) -> Array:
     if config.threefry_partitionable.value:
         first, second = partitionable_words(keys, shape)
         return (as_words(paired(second, first), 64) if bit_width == 64

@@ -13,8 +13,7 @@ import numpy as np
 
 from minijax.core import Array, Outs, Primitive, as_value, cannot
 from minijax.primitives.algebra import complex, conj, imag, real
-from minijax.primitives import comparison, eigh_svd, families, gather_scatter, lu, rounding
-from minijax.primitives.convert import convert_element_type
+from minijax.primitives import comparison, convert, eigh_svd, families, gather_scatter, lu, rounding
 from minijax.primitives.ad_util import filled
 from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, factorization,
                                        matmul, matrix_transpose, nonsingular, symmetric)
@@ -36,8 +35,7 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
     """
     def impl(x: np.ndarray, **params: Any) -> list[np.ndarray]:
         *stack, m, n = x.shape
-        outs = [np.zeros((*stack, *shape), dtype)
-                for shape, dtype in types(m, n, x.dtype, **params)]
+        outs = [np.zeros((*stack, *shape), kind) for shape, kind in types(m, n, x.dtype, **params)]
         if iterates:
             for out in outs:
                 out.view(np.finfo(out.dtype).dtype)[...] = np.nan  # in both parts
@@ -94,7 +92,7 @@ def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: 
             "jax.lax.linalg.eig). Pass enable_eigvec_derivs=True to jax.lax.linalg.eig to opt in. "
             "See https://github.com/jax-ml/jax/issues/2748 for discussion.")
     values, *vectors = eig_p.bind(primals[0], left=left, right=True, varies=True)
-    t = convert_element_type(tangents[0], values.dtype)
+    t = convert.convert_element_type(tangents[0], values.dtype)
     values_dot, turn = _eig_tangents(t, values, vectors[-1])
     left_dots = [_eig_tangents(adjoint(t), conj(values), u)[1] for u in vectors[:left]]
     return [values, *vectors][:1 + left + right], [values_dot, *left_dots, turn][:1 + left + right]
@@ -155,8 +153,7 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenve
 
 def _schur(x: np.ndarray, *, vectors: bool) -> Sequence[np.ndarray]:
     import scipy.linalg
-    factors = scipy.linalg.schur(x, check_finite=False) if x.size else (x, x)
-    return factors[:1 + vectors]
+    return (scipy.linalg.schur(x, check_finite=False) if x.size else (x, x))[:1 + vectors]
 
 
 schur_p = on_host(

@@ -14,9 +14,7 @@ import numpy as np
 
 from minijax.core import (Array, Avals, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray,
                           Zero, as_value, cannot, dtype_name)
-from minijax.primitives import comparison, contract, examples, families
-from minijax.primitives.algebra import conj, is_complex
-from minijax.primitives.convert import convert_element_type
+from minijax.primitives import algebra, comparison, contract, convert, examples, families
 from minijax.primitives.ad_util import (add_cotangents, batch_in_front, broadcast_at, filled,
                                         merged, move_axis, transposed)
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
@@ -60,7 +58,7 @@ def matrix_transpose(x: Array) -> Array:
 def adjoint(x: Array) -> Array:
     """Every matrix transposed, and conjugated where it is complex."""
     x = matrix_transpose(x)
-    return conj(x) if is_complex(x) else x
+    return algebra.conj(x) if algebra.is_complex(x) else x
 
 
 def matmul(x: Array, y: Array) -> Array:
@@ -205,8 +203,7 @@ def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
 
 
-def examples_of_matrices(names: str, cases: Sequence[tuple], singles: Sequence[tuple]
-                         ) -> list[Example]:
+def examples_of_matrices(names: str, cases: Sequence, singles: Sequence) -> list[Example]:
     """Rows of `table`, matrices first: in both precisions, and some in float32 alone."""
     single = [tuple(x.astype(np.float32) if isinstance(x, np.ndarray) else x for x in row)
               for row in (*cases, *singles)]
@@ -244,9 +241,7 @@ def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
 
 
 cholesky_p = factorization(
-    "cholesky",
-    multiple_results=False,
-    impl=lambda x: [np.tril(by_lapack("cholesky_lo", x))],
+    "cholesky", multiple_results=False, impl=lambda x: [np.tril(by_lapack("cholesky_lo", x))],
     square=True,
     jvp=factored(_cholesky_tangent),
     library=_cholesky_library,
@@ -320,8 +315,7 @@ def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **para
     # One matrix for the whole batch: the right sides become columns of one system.
     place = args[1].ndim - (1 if params.get("left_side", True) else 2)
     rhs = move_axis(args[1], dims[1], place)
-    out = p.bind(args[0], merged(rhs, place - 1), **params)
-    return [reshape(out, rhs.shape)], [place]
+    return [reshape(p.bind(args[0], merged(rhs, place - 1), **params), rhs.shape)], [place]
 
 
 # ── triangular_solve ─────────────────────────────────────────────────────────────────────────
@@ -347,7 +341,7 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     """``op(a) x``, or ``x op(a)``, for the triangle that is read."""
     offset = 1 if unit_diagonal else 0
     a = lower_part(a, -offset) if lower else upper_part(a, offset)
-    a = conj(a) if conjugate_a else a
+    a = algebra.conj(a) if conjugate_a else a
     a = matrix_transpose(a) if transpose_a else a
     return matmul(a, x) if left_side else matmul(x, a)
 
@@ -389,8 +383,7 @@ def _solve_examples() -> list[Example]:
 
 
 triangular_solve_p = equations(
-    "triangular_solve",
-    impl=_solve_impl,
+    "triangular_solve", impl=_solve_impl,
     applied=_applied,
     transpose=transposed(None, lambda ct, a, b, transpose_a, **params: triangular_solve_p.bind(
         a, ct, transpose_a=not transpose_a, **params)),
@@ -423,12 +416,12 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     a, b = as_value(a), as_value(b)
     dtype = a.dtype
     if dtype == b.dtype and is_narrow(dtype):
-        a, b = (convert_element_type(x, np.float32) for x in (a, b))
+        a, b = (convert.convert_element_type(x, np.float32) for x in (a, b))
     is_vector = b.ndim == a.ndim - 1
     place = b.ndim if left_side else max(b.ndim - 1, 0)
     x = triangular_solve_p.bind(
         a, expand_dims(b, (place,)) if is_vector else b, left_side=left_side, lower=lower,
         transpose_a=transpose_a, unit_diagonal=unit_diagonal,
-        conjugate_a=conjugate_a and is_complex(a))
+        conjugate_a=conjugate_a and algebra.is_complex(a))
     x = squeeze(x, (place,)) if is_vector else x
-    return x if x.dtype == dtype else convert_element_type(x, dtype)
+    return x if x.dtype == dtype else convert.convert_element_type(x, dtype)

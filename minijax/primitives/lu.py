@@ -33,8 +33,7 @@ def _lu_impl(x: np.ndarray) -> list[np.ndarray]:
         column = a[:, k:, k]  # of complex numbers LAPACK adds up the parts
         pivots[:, k] = place = k + np.argmax(abs(column.real) + abs(column.imag), axis=1)
         _exchange_rows(a, k, place)
-        pivot = np.where(a[:, k, k, None] == 0, 1, a[:, k, k, None])
-        a[:, k + 1:, k] /= pivot
+        a[:, k + 1:, k] /= np.where(a[:, k, k, None] == 0, 1, a[:, k, k, None])
         a[:, k + 1:, k + 1:] -= a[:, k + 1:, k, None] * a[:, k, None, k + 1:]
     pivots = pivots.reshape(*batch, min(m, n))
     return [a.reshape(x.shape), pivots, *_permutation_impl(pivots, permutation_size=m)]
@@ -95,8 +94,7 @@ def _with_permutation(factor: Callable[..., None]) -> Callable[..., None]:
 
 
 lu_p = factorization(
-    "lu",
-    impl=_lu_impl,
+    "lu", impl=_lu_impl,
     jvp=factored(_lu_tangents),
     # LAPACK's error code for a zero pivot is no failure: elimination continues
     library=_with_permutation(of_each_matrix(_factor_lu, fails=False)),
@@ -146,9 +144,8 @@ def _permutation_impl(pivots: np.ndarray, *, permutation_size: int) -> list[np.n
     return [order.reshape(*pivots.shape[:-1], permutation_size)]
 
 
-def permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutation_size: int
-                      ) -> None:
-    [pivots], [out] = operands, outputs
+def permutation_loop(b: Any, outs: Sequence, operands: Sequence, *, permutation_size: int) -> None:
+    [pivots], [out] = operands, outs
     with slots.nest(b, pivots.shape[:-1]) as place:
         with b.loop(permutation_size) as i:
             b.store(out, (*place, i), b.convert(b.index(i), INT32))
@@ -160,11 +157,8 @@ def permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutati
 
 
 lu_pivots_to_permutation_p = Primitive(
-    "lu_pivots_to_permutation",
-    impl=_permutation_impl,
-    abstract_eval=_permutation_type,
-    jvp=families.constant_in_all,
-    transpose=cannot("integers have no derivative."),
+    "lu_pivots_to_permutation", impl=_permutation_impl, abstract_eval=_permutation_type,
+    jvp=families.constant_in_all, transpose=cannot("integers have no derivative."),
     batch=ad_util.batch_in_front(), sharding=slots.layout("stacked", rank=1),
     loop=permutation_loop,
     examples=table("permutation_size", (np.array([2, 2, 2], INT32), 3), (np.array([], INT32), 2),
@@ -201,8 +195,7 @@ def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
 
 
 solve_p = equations(
-    "solve",
-    impl=_solve_impl,
+    "solve", impl=_solve_impl,
     applied=matmul,
     transpose=ad_util.transposed(None, lambda ct, a, b: solve_p.bind(matrix_transpose(a), ct)),
     program=_solve_program,

@@ -123,8 +123,7 @@ def _pvary_batch(axis: Axis, args: list, dims: list, *, axis_name: tuple) -> Out
 
 
 pvary_p = collective(
-    "pvary",
-    type_of=lambda x: x,
+    "pvary", type_of=lambda x: x,
     vma=lambda vma, names: vma | {*names},
     transpose=transposed(lambda ct, x, axis_name: psum_invariant_p.bind(ct, axis_name=axis_name)),
     batch=_pvary_batch,
@@ -141,8 +140,7 @@ def _sum_batch(axis: Axis, args: list, dims: list, *, axis_name: tuple) -> Outs:
 
 
 psum_invariant_p = collective(
-    "psum_invariant",
-    type_of=lambda x: x,
+    "psum_invariant", type_of=lambda x: x,
     vma=varies_no_more,
     transpose=transposed(lambda ct, x, axis_name: pvary_p.bind(ct, axis_name=axis_name)),
     batch=_sum_batch,

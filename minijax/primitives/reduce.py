@@ -297,9 +297,8 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, s
 
 def _extrema(op: str, x: np.ndarray, axis: int) -> Any:
     start = np.full(replaced(x.shape, axis, 1), extremum_identity(op, x.dtype))
-    extrema = extremum(op, lambda ufunc, x: ufunc.accumulate(x, axis),
-                       np.concatenate([start, x], axis))
-    return np.delete(extrema, 0, axis)
+    return np.delete(extremum(op, lambda ufunc, x: ufunc.accumulate(x, axis),
+                              np.concatenate([start, x], axis)), 0, axis)
 
 
 cumsum_p = cumulative(

@@ -14,8 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Example, cannot, refuse
 from minijax.primitives.algebra import conj, div, is_complex, mul, neg, real
-from minijax.primitives import comparison, ad_util
-from minijax.primitives.convert import convert_element_type
+from minijax.primitives import ad_util, comparison, convert
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
@@ -30,10 +29,6 @@ def _size(x: Any) -> Any:
     return np.where(np.isnan(x), np.nan, size).astype(size.dtype) if is_complex(x) else size
 
 
-def _sign(x: Any) -> Any:
-    return np.copysign(np.sign(x), x) if x.dtype.kind == "f" else np.sign(x)
-
-
 def _sign_of_one(x: Any) -> Any:
     if dtypes.kind(x.dtype) == "u":
         return where(x == 0, x, x.const(1))
@@ -45,10 +40,9 @@ def _sign_of_one(x: Any) -> Any:
 
 sign_p, sign = unary(
     "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
-    impl=_sign, may_produce_nan=False, by_parts=True,
-    element=wide(infix(_sign_of_one)),
-    examples=points_and_integers((.5, 2.)),
-    shows="-2.5 -> -1.")
+    impl=lambda x: np.copysign(np.sign(x), x) if x.dtype.kind == "f" else np.sign(x),
+    may_produce_nan=False, by_parts=True, element=wide(infix(_sign_of_one)),
+    examples=points_and_integers((.5, 2.)), shows="-2.5 -> -1.")
 
 
 def _real_dtype_of_size(dtype: Any) -> Any:
@@ -61,7 +55,7 @@ def _real_dtype_of_size(dtype: Any) -> Any:
 
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
-        z = convert_element_type(z, z.dtype)  # strong, and so is the derivative
+        z = convert.convert_element_type(z, z.dtype)  # strong, and so is the derivative
         away = comparison.select(comparison.eq(z, ad_util.constant(0, z)), ad_util.filled(1, z), z)
         return div(real(mul(t, conj(x))), away)
     return comparison.select(comparison.ge(x, ad_util.constant(0, x)), t, neg(t))
@@ -76,13 +70,11 @@ abs_p, abs = unary(
 
 # ── Rounding ─────────────────────────────────────────────────────────────────────────────────
 
-floor_p, floor = unary(
-    "floor", "The largest integer not above x.", accepts=FLOAT, shows="-2.5 -> -3.",
-    may_produce_nan=False, examples=points((.1, .9)))
+floor_p, floor = unary("floor", "The largest integer not above x.", accepts=FLOAT,
+                       shows="-2.5 -> -3.", may_produce_nan=False, examples=points((.1, .9)))
 
-ceil_p, ceil = unary(
-    "ceil", "The smallest integer not below x.", accepts=FLOAT, shows="-2.5 -> -2.",
-    may_produce_nan=False, examples=points((.1, .9)))
+ceil_p, ceil = unary("ceil", "The smallest integer not below x.", accepts=FLOAT,
+                     shows="-2.5 -> -2.", may_produce_nan=False, examples=points((.1, .9)))
 
 
 class RoundingMethod(enum.IntEnum):
@@ -123,8 +115,7 @@ rem_p, rem = binary(
     accepts=INTEGER + FLOAT,
     derivatives=(lambda t, z, x, y: t,
                  lambda t, z, x, y: mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y)))))),
-    examples=points_and_integers((-2., 2.), (3.1, 4.)),
-    shows="-7, 2 -> -1")
+    examples=points_and_integers((-2., 2.), (3.1, 4.)), shows="-7, 2 -> -1")
 
 
 # ── Fewer bits ───────────────────────────────────────────────────────────────────────────────
@@ -143,13 +134,11 @@ def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
         exponent = bits & most
         bits = where(exponent > (middle + reach << info.nmant), sign | most,
                      where(exponent <= (middle - reach << info.nmant), sign, bits))
-    nan = x if mantissa_bits else copysign(x.const(np.inf), x)
-    return where(x != x, nan, bits.bits(x.dtype))
+    return where(x != x, x if mantissa_bits else copysign(x.const(np.inf), x), bits.bits(x.dtype))
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision",
-    impl=lambda x, **bits: [infix(_reduced)(numpy_scalars(), x, **bits)],
+    "reduce_precision", impl=lambda x, **bits: [infix(_reduced)(numpy_scalars(), x, **bits)],
     accepts=[FLOAT], may_produce_nan=False,
     element=infix(_reduced),
     jvp=ad_util.linear(0),

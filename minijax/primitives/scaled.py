@@ -10,10 +10,9 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, refuse
-from minijax.primitives.algebra import mul
+from minijax.primitives import algebra, convert
 from minijax.primitives.axes import Axes, as_dims
 from minijax.primitives.contract import DotDimensionNumbers, dot_general
-from minijax.primitives.convert import convert_element_type
 from minijax.primitives.shape import broadcast_in_dim, reshape
 
 
@@ -48,7 +47,7 @@ def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = No
     product = dot_general(
         _scaled(lhs, scales[0]), _scaled(rhs, scales[1]), numbers, preferred_element_type=(
             dtype if dtype in (np.float32, np.float64) else dtypes.bfloat16))
-    return convert_element_type(product, dtype)
+    return convert.convert_element_type(product, dtype)
 
 
 def _numbers(dimension_numbers: Any, lhs: Array, rhs: Array) -> DotDimensionNumbers:
@@ -71,12 +70,10 @@ def _shape_of_scale(x: Array, scale: Any, contract: Axes) -> tuple[int, ...]:
 def _check(sides: list[Array], scales: list[tuple[int, ...]], numbers: DotDimensionNumbers) -> None:
     contract, batch = numbers
     ranks = [x.ndim for x in sides] + [len(s) for s in scales]
-    refuse((len(set(ranks)) > 1,
-            "All input tensors must have the same rank. Got lhs rank: {} rhs rank: {} lhs_scale "
-            "rank: {} rhs_scale rank: {}.".format(*ranks)),
-           (len(contract[0]) != len(contract[1]),
-            "LHS and RHS must have the same number of contracting dimensions, got "
-            f"{len(contract[0])} and {len(contract[1])}."))
+    refuse((len(set(ranks)) > 1, "All input tensors must have the same rank. Got lhs rank: {} rhs "
+            "rank: {} lhs_scale rank: {} rhs_scale rank: {}.".format(*ranks)),
+           (len(contract[0]) != len(contract[1]), "LHS and RHS must have the same number of "
+            f"contracting dimensions, got {len(contract[0])} and {len(contract[1])}."))
     for pair in zip(*batch, strict=False):
         sizes = {shape[d] for d, *shapes in zip(pair, [x.shape for x in sides], scales,
                                                 strict=True) for shape in shapes}
@@ -103,10 +100,10 @@ def _check_scale(side: str, shape: tuple[int, ...], scale: tuple[int, ...], cont
 
 def _scaled(x: Array, scale: Any) -> Array:
     """`x` times its scale, repeated over the blocks, in bfloat16."""
-    x = convert_element_type(x, dtypes.bfloat16)
+    x = convert.convert_element_type(x, dtypes.bfloat16)
     if scale is None:
         return x
     sizes = [size for n, m in zip(x.shape, scale.shape, strict=True)
              for size in (m, n // m if m else 1)]
     blocks = broadcast_in_dim(scale, sizes, range(0, len(sizes), 2))
-    return mul(x, convert_element_type(reshape(blocks, x.shape), dtypes.bfloat16))
+    return algebra.mul(x, convert.convert_element_type(reshape(blocks, x.shape), dtypes.bfloat16))

@@ -18,8 +18,7 @@ from minijax.primitives.axes import (Axes, Shape, as_dims, canonical_axis, canon
 from minijax.primitives.ad_util import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import grid, table
-from minijax.primitives.families import constant_in_all
-from minijax.primitives.slots import in_pairs, layout
+from minijax.primitives import families, slots
 
 # ── transpose, broadcast_in_dim, reshape ─────────────────────────────────────────────────────
 
@@ -156,14 +155,13 @@ def squeezed_shape(x: Any, dimensions: Axes) -> Shape:
 
 
 squeeze_p = rearrangement(
-    "squeeze",
-    impl=lambda x, dimensions: np.squeeze(x, dimensions),
+    "squeeze", impl=lambda x, dimensions: np.squeeze(x, dimensions),
     shape=squeezed_shape,
     transpose=lambda ct, x, dimensions: reshaped(ct, x.shape),
     batch=batch_along("dimensions", removed=True),
     source=lambda s, index, x, dimensions: x(expand_index(
         index, dimensions, [s.const(0, np.int64)] * len(dimensions))),
-    sharding=layout("squeeze"),
+    sharding=slots.layout("squeeze"),
     examples=table("dimensions", (grid(1, 3, 1), (0, 2)), (grid(2, 1, 3), (1,)), (grid(1), (0,)),
                    (grid(0, 1, dtype=np.int32), (1,))))
 
@@ -191,18 +189,16 @@ def _rev_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     refuse(
         (len(set(dimensions)) != len(dimensions),
          f"rev dimensions must be unique, got {dimensions}."),
-        (max(dimensions, default=-1) >= x.ndim,
-         "rev dimensions must all be less than operand ndim, got dimensions "
-         f"{dimensions} for operand ndim {x.ndim}."))
+        (max(dimensions, default=-1) >= x.ndim, "rev dimensions must all be less than operand "
+         f"ndim, got dimensions {dimensions} for operand ndim {x.ndim}."))
     return x.shape
 
 
 rev_p = rearrangement(
-    "rev",
-    impl=lambda x, dimensions: np.flip(x, dimensions),
+    "rev", impl=lambda x, dimensions: np.flip(x, dimensions),
     shape=_rev_shape,
     transpose=lambda ct, x, dimensions: rev_p.bind(ct, dimensions=dimensions),
-    batch=batch_along("dimensions"), sharding=layout("along", name="dimensions"),
+    batch=batch_along("dimensions"), sharding=slots.layout("along", name="dimensions"),
     source=lambda s, index, x, dimensions: x(tuple(
         s.sub(x.shape[d] - 1, i) if d in dimensions else i for d, i in enumerate(index))),
     examples=table(
@@ -238,12 +234,11 @@ iota_p = Primitive(
     impl=lambda dtype, shape, dimension: [broadcast_along(
         np.arange(shape[dimension]).astype(dtype), shape, (dimension,))],
     abstract_eval=_iota_type,
-    jvp=constant_in_all,
-    transpose=cannot("it has no argument."),
+    jvp=families.constant_in_all, transpose=cannot("it has no argument."),
     batch=lambda axis, args, dims, **params: ([iota_p.bind(**params)], [None]),
-    sharding=layout("iota"),
+    sharding=slots.layout("iota"),
     element=lambda s, index, dtype, shape, dimension: s.convert(index[dimension], dtype),
-    complex_parts=in_pairs("iota"),
+    complex_parts=slots.in_pairs("iota"),
     examples=table("dtype shape dimension", (np.dtype(np.int32), (4,), 0),
                    *((np.dtype(np.float32), (2, 3), axis) for axis in (0, 1)),
                    (np.dtype(np.uint8), (300,), 0)))

@@ -6,14 +6,15 @@ In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
 
 import operator
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import Array, Axis, Outs, Primitive, ShapedArray, as_value, dtype_name, refuse
 from minijax.primitives import ad_util, algebra, comparison, slots
-from minijax.primitives.axes import Index, Shape, as_dims, check_sizes, replaced, with_item
+from minijax.primitives.axes import (Index, Shape, as_dims, check_sizes, dilate_dim, replaced,
+                                     with_item)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 
@@ -34,12 +35,10 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
     check_sizes("slice", "limit_indices", limit_indices)
     refuse(
         _of_another_length("start_indices", "indices", start_indices, x),
-        (len(start_indices) != len(limit_indices),
-         "slice limit_indices must have the same length as start_indices, got "
-         f"start_indices {start_indices} and limit_indices {limit_indices}."),
-        (any(map(operator.lt, x.shape, limit_indices)),
-         "slice limit_indices must be less than or equal to operand shape, got "
-         f"limit_indices {limit_indices} for operand shape {x.shape}."),
+        (len(start_indices) != len(limit_indices), "slice limit_indices must have the same length "
+         f"as start_indices, got start_indices {start_indices} and limit_indices {limit_indices}."),
+        (any(map(operator.lt, x.shape, limit_indices)), "slice limit_indices must be less than or "
+         f"equal to operand shape, got limit_indices {limit_indices} for operand shape {x.shape}."),
         (any(map(operator.lt, limit_indices, start_indices)),
          "slice limit_indices must be greater than or equal to start_indices, got "
          f"start_indices {start_indices} and limit_indices {limit_indices}."))
@@ -47,11 +46,10 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
         check_sizes("slice", "strides", strides)
         refuse(_of_another_length("strides", "strides", strides, x),
                (0 in strides, f"slice strides must be positive, got {strides}"))
-    return tuple(map(len, _indices_along_axes(start_indices, limit_indices, strides)))
+    return tuple(map(len, _ranges(start_indices, limit_indices, strides)))
 
 
-def _indices_along_axes(start_indices: tuple, limit_indices: tuple, strides: tuple | None
-                        ) -> list[range]:
+def _ranges(start_indices: tuple, limit_indices: tuple, strides: tuple | None) -> list[range]:
     """The indices that are taken along each axis."""
     return list(map(range, start_indices, limit_indices, strides or (1,) * len(start_indices)))
 
@@ -60,12 +58,6 @@ def _of_another_length(argument: str, what: str, sizes: tuple, x: ShapedArray) -
     return (len(sizes) != x.ndim,
             f"slice {argument} must have length equal to the number of dimensions of the operand, "
             f"got {what} {sizes} for operand shape {x.shape}.")
-
-
-def _transpose_slice(ct: Array, x: ShapedArray, **bounds: Any) -> Array:
-    return pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
-        (taken.start, n - (taken[-1] + 1 if taken else taken.start), taken.step - 1)
-        for taken, n in zip(_indices_along_axes(**bounds), x.shape, strict=True)))
 
 
 def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit_indices: tuple,
@@ -81,11 +73,13 @@ slice_p = ad_util.rearrangement(
     impl=lambda x, start_indices, limit_indices, strides: x[tuple(
         map(_slice_object, start_indices, limit_indices, strides or itertools.repeat(None)))],
     shape=_slice_shape,
-    transpose=_transpose_slice,
+    transpose=lambda ct, x, **bounds: pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
+        (taken.start, n - (taken[-1] + 1 if taken else taken.start), taken.step - 1)
+        for taken, n in zip(_ranges(**bounds), x.shape, strict=True))),
     batch=_batch_slice, sharding=slots.layout("slice"),
     source=lambda s, index, x, **bounds: x(tuple(
         s.add(s.mul(i, taken.step), taken.start)
-        for i, taken in zip(index, _indices_along_axes(**bounds), strict=True))),
+        for i, taken in zip(index, _ranges(**bounds), strict=True))),
     examples=table(
         "start_indices limit_indices strides", (grid(5), (1,), (4,), None),
         (grid(5, 4), (0, 1), (5, 4), (2, 3)), (grid(3), (3,), (3,), (2,)),
@@ -147,19 +141,16 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 # ── pad ──────────────────────────────────────────────────────────────────────────────────────
 
 def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> list[ShapedArray]:
-    refuse((x.dtype != value.dtype,
-            "pad operand and padding_value must be same dtype: got "
+    refuse((x.dtype != value.dtype, "pad operand and padding_value must be same dtype: got "
             f"{dtype_name(x.dtype)} and {dtype_name(value.dtype)}."))
     refuse(
         (value.ndim != 0,
          f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}"),
-        (len(padding_config) != x.ndim,
-         "length of padding_config must equal the number of axes of operand, got "
-         f"padding_config {padding_config} for operand shape {x.shape}"),
-        (any(between < 0 for _, _, between in padding_config),
-         "interior padding in padding_config must be nonnegative, "
-         f"got padding_config {padding_config}"), error=ValueError)
-    shape = tuple(before + after + _dilated(n, between)
+        (len(padding_config) != x.ndim, "length of padding_config must equal the number of axes of "
+         f"operand, got padding_config {padding_config} for operand shape {x.shape}"),
+        (any(between < 0 for _, _, between in padding_config), "interior padding in padding_config "
+         f"must be nonnegative, got padding_config {padding_config}"), error=ValueError)
+    shape = tuple(before + after + dilate_dim(n, between + 1)
                   for n, (before, after, between) in zip(x.shape, padding_config, strict=True))
     refuse((min(shape, default=0) < 0,
             f"Dimension size after padding is not at least 0, got result shape {shape}, for "
@@ -167,15 +158,11 @@ def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> li
     return [ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)]
 
 
-def _dilated(size: int, between: int) -> int:
-    return size + (size - 1) * between if size else 0
-
-
 def _pad_impl(x: np.ndarray, value: np.ndarray, padding_config: Padding) -> list[np.ndarray]:
-    roomy = [_dilated(n, between) + max(before, 0) + max(after, 0)
+    roomy = [dilate_dim(n, between + 1) + max(before, 0) + max(after, 0)
              for n, (before, after, between) in zip(x.shape, padding_config, strict=True)]
     out = np.full(roomy, value, x.dtype)
-    out[tuple(_slice_object(max(before, 0), max(before, 0) + _dilated(n, between), between + 1)
+    out[tuple(np.s_[max(before, 0):max(before, 0) + dilate_dim(n, between + 1):between + 1]
               for n, (before, _, between) in zip(x.shape, padding_config, strict=True))] = x
     return [out[tuple(_slice_object(max(-before, 0), n - max(-after, 0))
                       for n, (before, after, _) in zip(roomy, padding_config, strict=True))]]
@@ -208,24 +195,30 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
 
 
 def _pad_element(s: Any, index: Index, x: Any, value: Any, padding_config: Padding) -> Any:
-    inside, places = s.const(True, np.bool_), []
-    for i, n, (before, after, between) in zip(index, x.shape, padding_config, strict=True):
-        place = s.sub(i, before)
+    inside, places = unpadded(s, x.shape, padding_config, (
+        s.sub(i, before) for i, (before, _, _) in zip(index, padding_config, strict=True)))
+    return s.choose(inside, lambda: x(places), lambda: value(()))
+
+
+def unpadded(s: Any, shape: Shape, padding_config: Sequence[Sequence[int]], places: Iterable
+             ) -> tuple[Any, Index]:
+    """Whether there is an element at a place of a padded array, counted from its first element,
+    and the element's index.
+    """
+    inside, index = s.const(True, np.bool_), []
+    for place, n, (before, after, between) in zip(places, shape, padding_config, strict=True):
         if before > 0:
             inside = s.and_(inside, s.ge(place, 0))
         if after > 0:
-            inside = s.and_(inside, s.lt(place, _dilated(n, between)))
+            inside = s.and_(inside, s.lt(place, dilate_dim(n, between + 1)))
         if between:
             inside = s.and_(inside, s.eq(s.rem(place, between + 1), 0))
-            place = s.div(place, between + 1)
-        places.append(place)
-    return s.choose(inside, lambda: x(tuple(places)), lambda: value(()))
+        index.append(s.div(place, between + 1) if between else place)
+    return inside, tuple(index)
 
 
 pad_p = Primitive(
-    "pad",
-    impl=_pad_impl,
-    abstract_eval=_pad_type,
+    "pad", impl=_pad_impl, abstract_eval=_pad_type,
     jvp=ad_util.linear(),
     transpose=ad_util.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
                                  _pad_value_cotangent),

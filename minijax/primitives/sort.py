@@ -66,15 +66,11 @@ _FLOATS = np.array([[2.0, np.nan, -0.0, 0.0], [-np.inf, 1.0, np.inf, 1.0]], np.f
 _INTS = np.array([3, -1, 3, 2, 3, 0, -1], np.int32)
 
 sort_p = Primitive(
-    "sort",
-    multiple_results=True,
-    impl=_sort_impl,
-    abstract_eval=_sort_type,
-    jvp=_sort_jvp,
-    transpose=cannot("the order depends on the values."),
+    "sort", multiple_results=True,
+    impl=_sort_impl, abstract_eval=_sort_type,
+    jvp=_sort_jvp, transpose=cannot("the order depends on the values."),
     batch=ad_util.batch_in_front("dimension"), sharding=layout("sorting"),
-    loop=families.kernel("sort"),
-    can_fuse_operands=True,
+    loop=families.kernel("sort"), can_fuse_operands=True,
     examples=table(
         "dimension is_stable num_keys", (_FLOATS, 1, True, 1), (_FLOATS, 0, True, 1),
         (_INTS, grid(7), 0, True, 1), (_INTS % 3, np.flip(_INTS), grid(7), 0, True, 2),
@@ -112,14 +108,11 @@ def _selection_jvp(axis_name: str) -> ForPrimitive:
 
 
 top_k_p = Primitive(
-    "top_k",
-    multiple_results=True,
-    impl=_top_k_impl,
+    "top_k", multiple_results=True, impl=_top_k_impl,
     abstract_eval=lambda x, k, axis: [
         x.update(shape=replaced(x.shape, axis, k), dtype=dtype)
         for dtype in (x.dtype, np.dtype(np.int32))],
-    jvp=_selection_jvp("axis"),
-    transpose=cannot("the order depends on the values."),
+    jvp=_selection_jvp("axis"), transpose=cannot("the order depends on the values."),
     batch=ad_util.batch_along("axis"), sharding=layout("along", name="axis"),
     loop=families.kernel("top_k"), complex_loop=LEFT_TO_NUMPY,
     examples=table(
@@ -247,8 +240,7 @@ def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive
         impl=in_numpy(lambda x, axes, index_dtype: getattr(np, name)(
             x, axes[0]).astype(index_dtype)),
         abstract_eval=abstract_eval,
-        jvp=families.constant_in_all,
-        transpose=NOT_DIFFERENTIABLE,
+        jvp=families.constant_in_all, transpose=NOT_DIFFERENTIABLE,
         batch=ad_util.batch_along("axes", removed=True),
         sharding=layout("along", name="axes", removed=True),
         program=program,
@@ -315,9 +307,8 @@ def _approx_program(x: Array, **params: Any) -> list[Array]:
 
 def _in_order(bits: Array) -> Array:
     """The bits of floats as integers in their order, and the other way round."""
-    most = ad_util.filled(np.iinfo(bits.dtype).max, bits)
-    is_negative = comparison.lt(bits, ad_util.filled(0, bits))
-    return comparison.select(is_negative, comparison.bitwise_xor(bits, most), bits)
+    signs: Any = bits >> 8 * bits.dtype.itemsize - 1
+    return bits ^ (signs & np.iinfo(bits.dtype).max)
 
 
 def _approx_batch(_: Axis, args: list, dims: list, **params: Any) -> Outs:
@@ -328,13 +319,10 @@ def _approx_batch(_: Axis, args: list, dims: list, **params: Any) -> Outs:
 
 
 approx_top_k_p = Primitive(
-    "approx_top_k",
-    multiple_results=True,
-    impl=families.by_program(_approx_program),
+    "approx_top_k", multiple_results=True, impl=families.by_program(_approx_program),
     program=_approx_program,
     abstract_eval=_approx_type,
-    jvp=_selection_jvp("reduction_dimension"),
-    transpose=cannot("the order depends on the values."),
+    jvp=_selection_jvp("reduction_dimension"), transpose=cannot("the order depends on the values."),
     batch=_approx_batch,
     examples=table(
         "k reduction_dimension recall_target is_max_k reduction_input_size_override "

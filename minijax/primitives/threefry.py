@@ -54,9 +54,8 @@ def block_cipher(name: str, formula: Callable[..., list], count: int, outputs: i
       impl: the meaning; by default the formula with NumPy's scalar operations.
     """
     def abstract_eval(*words: ShapedArray) -> list[ShapedArray]:
-        refuse((len(words) != count or any(word.dtype != np.uint32 for word in words),
-                f"Arguments to {name} must have uint32 type, "
-                f"got {[word.str_short(True) for word in words]}"),
+        refuse((len(words) != count or any(word.dtype != np.uint32 for word in words), "Arguments "
+                f"to {name} must have uint32 type, got {[word.str_short(True) for word in words]}"),
                (len({word.shape for word in words}) != 1, f"Arguments to {name} must have equal "
                 f"shapes, got {[word.shape for word in words]}"))
         return [words[0]] * outputs
@@ -148,8 +147,7 @@ def philox4x32(*words: Array) -> list[Array]:
 # the same bits, programs here say so.
 # JAX: writes mul and add, and leaves the fusing to LLVM.
 fma_p = families.elementwise(
-    "fma",
-    accepts=[slots.FLOAT] * 3,
+    "fma", accepts=[slots.FLOAT] * 3,
     derivatives=[lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t),
                  lambda t, out, x, y, z: t],
     transpose=ad_util.transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),
@@ -172,6 +170,4 @@ def fused_multiply_add(x: Any, y: Any, z: Any) -> Array:
     >>> fused_multiply_add(np.float32(0.1), np.float32(10), np.float32(-1))
     Array(1.4901161e-08, dtype=float32)
     """
-    if dtypes.finfo(dtypes.dtype(x)).bits < 32:
-        return add(mul(x, y), z)
-    return fma_p.bind(x, y, z)
+    return add(mul(x, y), z) if dtypes.finfo(dtypes.dtype(x)).bits < 32 else fma_p.bind(x, y, z)

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, refuse
 from minijax.primitives import ad_util, comparison, families, slicing, sort
-from minijax.primitives.axes import Axes, Index, Shape, with_item
+from minijax.primitives.axes import Index, Shape, dilate_dim, with_item
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NUMBER, ORDERED, Reduction, all_weak,
@@ -24,11 +24,6 @@ Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
 
 # ── Sizes ────────────────────────────────────────────────────────────────────────────────────
-
-def dilate_dim(size: int, dilation: int) -> int:
-    """The size of an axis whose elements are set `dilation` places apart."""
-    return (size - 1) * dilation + 1 if size else 0
-
 
 def stride_dim(n: int, size: int, stride: int, dilation: int = 1) -> int:
     """How many windows fit into an axis of size n."""
@@ -115,9 +110,7 @@ _WINDOWS = table(
     (grid(6, dtype=np.int32), (2,), (3,), (2,)), (grid(), (), (), ()))
 
 windows_p = ad_util.rearrangement(
-    "windows",
-    impl=windows_impl,
-    shape=_windows_shape,
+    "windows", impl=windows_impl, shape=_windows_shape,
     transpose=lambda ct, x, **params: overlap_p.bind(ct, shape=x.shape, **params),
     batch=_batch_windows,
     source=_windows_element,
@@ -169,15 +162,12 @@ def _overlap_element(s: Any, index: Index, x: Any, shape: Shape, window_dimensio
 def _batch_overlap(axis: Axis, args: list, dims: list, shape: Shape, **params: Shape) -> Outs:
     x, rank = ad_util.move_axis(args[0], dims[0], 0), len(shape)
     x = ad_util.reshaped(x, (*x.shape[:rank + 1], 1, *x.shape[rank + 1:]))
-    out = overlap_p.bind(x, shape=(axis.size, *shape),
-                         **{name: (1, *sizes) for name, sizes in params.items()})
-    return [out], [0]
+    return [overlap_p.bind(x, shape=(axis.size, *shape), **{
+        name: (1, *sizes) for name, sizes in params.items()})], [0]
 
 
 overlap_p = Primitive(
-    "overlap",
-    impl=_overlap_impl,
-    abstract_eval=_overlap_type,
+    "overlap", impl=_overlap_impl, abstract_eval=_overlap_type,
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x, shape, **params: windows_p.bind(ct, **params)),
     batch=_batch_overlap, may_produce_nan=True, complex_loop=LEFT_TO_NUMPY,
@@ -247,26 +237,13 @@ def pad_array(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape)
 
 def window_position(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
                     padding: Padding, base_dilation: Shape, window_dilation: Shape
-                    ) -> tuple[Any, list]:
-    """The array's index of an element of a window, and whether it lies inside the array."""
-    inside, places = s.const(True, np.bool_), []
-    for i, k, n, stride, (before, after), base, dilation in zip(
-            index, offset, shape, window_strides, padding, base_dilation, window_dilation,
-            strict=True):
-        place = s.add(s.mul(i, stride), s.sub(s.mul(k, dilation), before))
-        if before > 0:
-            inside = s.and_(inside, s.ge(place, 0))
-        if after > 0:
-            inside = s.and_(inside, s.lt(place, dilate_dim(n, base)))
-        if base != 1:
-            inside = s.and_(inside, s.eq(s.rem(place, base), 0))
-            place = s.div(place, base)
-        places.append(place)
-    return inside, places
-
-
-def _window_axes(rank: int) -> Axes:
-    return tuple(range(rank, 2 * rank))
+                    ) -> tuple[Any, Index]:
+    """Whether an element of a window lies inside the array, and the array's index of it."""
+    config = [(*around, base - 1) for around, base in zip(padding, base_dilation, strict=True)]
+    return slicing.unpadded(s, shape, config, (
+        s.add(s.mul(i, stride), s.sub(s.mul(k, dilation), before))
+        for i, k, stride, (before, _), dilation in zip(
+            index, offset, window_strides, padding, window_dilation, strict=True)))
 
 
 def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *, accepts: tuple,
@@ -280,7 +257,8 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
     def impl(x: np.ndarray, *, padding: Padding, base_dilation: Shape, **params: Shape) -> list:
         wide = computed_in(x.dtype)
         padded = pad_array(x.astype(wide), identity(x.dtype), padding, base_dilation)
-        return [reduce(windows_impl(padded, **params), _window_axes(x.ndim)).astype(x.dtype)]
+        window = tuple(range(x.ndim, 2 * x.ndim))
+        return [reduce(windows_impl(padded, **params), window).astype(x.dtype)]
 
     def element(s: Any, index: Index, x: Any, *, window_dimensions: Shape, window_strides: Shape,
                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Reduction:
@@ -289,7 +267,7 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
         def term(*offset: Any) -> Any:
             inside, places = window_position(s, index, offset, x.shape, window_strides, padding,
                                              base_dilation, window_dilation)
-            return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
+            return s.choose(inside, lambda: s.convert(x(places), wide),
                             lambda: s.const(identity(x.dtype), wide))
         return Reduction(op, wide, window_dimensions, term, lambda total: s.convert(total, x.dtype))
 
@@ -352,7 +330,7 @@ def _gather_program(tangents: Array, operand: Array, *, select_prim: Primitive, 
     is_first = _is_first_extremum(operand, select_prim, padding, base_dilation, **params)
     values = windows_of(tangents, 0, padding=padding, base_dilation=base_dilation, **params)
     selected = comparison.select(is_first, values, ad_util.filled(0, values))
-    return ad_util.reduce_sum_p.bind(selected, axes=_window_axes(operand.ndim))
+    return ad_util.reduce_sum_p.bind(selected, axes=tuple(range(operand.ndim, selected.ndim)))
 
 
 def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
@@ -420,8 +398,7 @@ select_and_scatter_add_p = _selecting(
     lambda: _selected_examples(True))
 
 
-def _extremum(name: str, op: str, select_prim: Primitive, identity: Callable[[Any], Any]
-              ) -> Primitive:
+def _extremum(name: str, op: str, select_prim: Primitive, identity: Callable) -> Primitive:
     def jvp(primals: list, tangents: list, **params: Any) -> Outs:
         [x], [t] = primals, tangents
         tangent = select_and_gather_add_p.bind(t, x, select_prim=select_prim, **params)

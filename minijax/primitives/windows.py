@@ -202,17 +202,14 @@ def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Numbers
            f"{batching}.") for k in (1, 2)),
         (last in paired, f"{op.title()} op cannot have the index vector dimension as a batching "
                          f"dimension; got {paired}."),
-        (len(batching) != len(paired),
-         f"{op.title()} op requires equal numbers of {names[3]} and {names[4]}, got {batching} "
-         f"and {paired}."),
-        (rows != columns,
-         f"{op.title()} op requires operand batching dimensions and indices batching dimensions "
-         f"to have the same shape, got {rows} and {columns}."),
+        (len(batching) != len(paired), f"{op.title()} op requires equal numbers of {names[3]} and "
+         f"{names[4]}, got {batching} and {paired}."),
+        (rows != columns, f"{op.title()} op requires operand batching dimensions and indices "
+         f"batching dimensions to have the same shape, got {rows} and {columns}."),
         *of_scatter,
-        (len(components) != indices.shape[-1],
-         f"{op.title()} op has {len(components)} elements in {names[2]} and the bound of "
-         f"dimension index_vector_dim={last} of indices is {indices.shape[-1]}. "
-         f"These two numbers must be equal{'' if of_scatter else '.'}"))
+        (len(components) != indices.shape[-1], f"{op.title()} op has {len(components)} elements in "
+         f"{names[2]} and the bound of dimension index_vector_dim={last} of indices is "
+         f"{indices.shape[-1]}. These two numbers must be equal{'' if of_scatter else '.'}"))
 
 
 def _out_of_bounds(op: str, name: str, position: int, dim: int, limit: int) -> str:
@@ -231,14 +228,12 @@ def check_gather(x: ShapedArray, indices: ShapedArray, dnums: Numbers, sizes: Sh
     window, collapsed, _, batching, _ = dnums
     _check_numbers("gather", x, indices, dnums)
     refuse(
-        (x.ndim != len(sizes),
-         "Gather op must have one slice size for every input dimension; got: "
+        (x.ndim != len(sizes), "Gather op must have one slice size for every input dimension; got: "
          f"len(slice_sizes)={len(sizes)}, input_shape.rank={x.ndim}"),
-        (len(sizes) != len(window) + len(collapsed) + len(batching),
-         "All components of the offset index in a gather op must either be a offset dimension "
-         f"or explicitly collapsed/batching; got len(slice_sizes)={len(sizes)}, "
-         f"output_slice_sizes={window}, collapsed_slice_dims={collapsed}, "
-         f"operand_batching_dims={batching}."))
+        (len(sizes) != len(window) + len(collapsed) + len(batching), "All components of the offset "
+         "index in a gather op must either be a offset dimension or explicitly collapsed/batching; "
+         f"got len(slice_sizes)={len(sizes)}, output_slice_sizes={window}, "
+         f"collapsed_slice_dims={collapsed}, operand_batching_dims={batching}."))
     refuse(
         *((not 0 <= size <= n and indices.size > 0,
            f"Slice size at index {d} in gather op is out of range, must be within "

@@ -67,11 +67,8 @@ class RegularGridInterpolator:
                              f"this RegularGridInterpolator has dimension {ndim}")
         columns = jnp.reshape(xi, (math.prod(xi.shape[:-1]), ndim)).T
         cells, fractions = zip(*map(_find_cell, self.grid, columns), strict=True)
-        if method == "linear":
-            values = self._evaluate_linear(cells, fractions)
-        else:
-            values = self.values[tuple(
-                jnp.where(f <= .5, i, i + 1) for i, f in zip(cells, fractions, strict=True))]
+        values = self._evaluate_linear(cells, fractions) if method == "linear" else self.values[
+            tuple(jnp.where(f <= .5, i, i + 1) for i, f in zip(cells, fractions, strict=True))]
         if self.fill_value is not None:
             outside = functools.reduce(jnp.logical_or, (
                 (x < g[0]) | (x > g[-1]) for x, g in zip(columns, self.grid, strict=True)))

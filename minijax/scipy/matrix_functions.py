@@ -202,8 +202,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
         above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
         gaps = numbers - numbers[j]
         shifted = t + jnp.diag(jnp.where(gaps == 0, 1, gaps) - numbers)
-        right = f @ above - above * values[j]
-        return f.at[:, j].add(_back_substitute(shifted, right)), None
+        return f.at[:, j].add(_back_substitute(shifted, f @ above - above * values[j])), None
     f, _ = lax.scan(column, jnp.diag(values), jnp.arange(len(t)))
     out = z @ f @ jnp.conj(z.T)
     return out if disp else (out, _error_of_function(t))
@@ -341,8 +340,7 @@ def _count_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
 
 
 @_bisected.defjvp
-def _bisected_jvp(first: int, stop: int, tol: float | None, primals: tuple, tangents: tuple
-                  ) -> tuple:
+def _bisected_jvp(first: int, stop: int, tol: float | None, primals: Any, tangents: Any) -> tuple:
     """``vᵀ dA v``, by the eigenvector v of each eigenvalue."""
     (d, e), (d_dot, e_dot) = primals, tangents
     v = _eigenvectors(d, e)[:, first:stop]

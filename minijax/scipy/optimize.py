@@ -131,9 +131,8 @@ def _line_search(point_at: Callable, start: _Point, first: Any, max_steps: int) 
             jnp.where(~has_end & (crosses | ~is_down), 1, iterations + 1),
             search.count + 1, is_good, jnp.where(is_good, 0, status))
     nowhere = start._replace(step=start.step + jnp.inf)
-    return lax.while_loop(
-        lambda search: ~search.is_good & (search.status == 0), iteration,
-        _Search(start, nowhere, nowhere, *map(jnp.array, (1, 0, False, 0))))
+    return lax.while_loop(lambda search: ~search.is_good & (search.status == 0), iteration,
+                          _Search(start, nowhere, nowhere, *map(jnp.array, (1, 0, False, 0))))
 
 
 # ── Quasi-Newton steps ───────────────────────────────────────────────────────────────────────

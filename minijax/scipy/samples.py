@@ -60,8 +60,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
     _check_policy("mode", nan_policy)
     axes = canonical_axes(axis if a.ndim else None, a.ndim)
     shape = [1 if d in axes else n for d, n in enumerate(a.shape) if keepdims or d not in axes]
-    if axis is not None and a.ndim:
-        a = jnp.moveaxis(a, axes[0], 0)
+    a = jnp.moveaxis(a, axes[0], 0) if axis is not None and a.ndim else a
     sizes = a.shape[:len(axes)], a.shape[len(axes):]
     values, counts = _mode_of_columns(a.reshape([*map(math.prod, sizes)]))
     return ModeResult(values.reshape(shape), counts.reshape(shape))
@@ -311,9 +310,8 @@ class gaussian_kde:
         """New samples of the density, of shape ``(d, *shape)``."""
         which, where = random.split(key)
         chosen = random.choice(which, self.n, shape=shape, p=self.weights)
-        moved = random.multivariate_normal(
-            where, jnp.zeros(self.d, self.covariance.dtype), self.covariance, shape=shape,
-            dtype=self.dataset.dtype)
+        moved = random.multivariate_normal(where, jnp.zeros(self.d, self.covariance.dtype),
+                                           self.covariance, shape=shape, dtype=self.dataset.dtype)
         return self.dataset[:, chosen] + jnp.moveaxis(moved, -1, 0)
 
     def set_bandwidth(self, bw_method: str | float | Callable | None = None) -> None:

@@ -153,9 +153,8 @@ def _direct_convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Array:
                "valid": [(0, 0)] * kernel.ndim,
                "same": [(n - 1 - (m - 1) // 2, n - m + (m - 1) // 2)
                         for n, m in zip(kernel.shape, pair[1].shape, strict=True)]}
-    out = lax.conv_general_dilated(x[None, None], jnp.flip(kernel)[None, None], (1,) * x.ndim,
-                                   padding[mode], precision=precision)
-    return out[0, 0]
+    return lax.conv_general_dilated(x[None, None], jnp.flip(kernel)[None, None], (1,) * x.ndim,
+                                    padding[mode], precision=precision)[0, 0]
 
 
 # ── Trends ───────────────────────────────────────────────────────────────────────────────────
@@ -396,9 +395,8 @@ def _pad_time(x: Any, before: int, after: int, mode: str = "constant") -> Any:
 def _scale(weights: Any, fs: Any, scaling: str) -> Any:
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"Unknown scaling: {scaling}")
-    if scaling == "density":
-        return 1. / (fs * jnp.sum(weights * weights))
-    return 1. / jnp.sum(weights) ** 2
+    power = fs * jnp.sum(weights * weights) if scaling == "density" else jnp.sum(weights) ** 2
+    return 1. / power
 
 
 def _detrender(kind: Any) -> Callable[[Any], Any]:

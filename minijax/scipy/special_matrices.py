@@ -117,9 +117,8 @@ def block_diag(*arrs: ArrayLike) -> Array:
         raise ValueError("Arguments to jax.scipy.linalg.block_diag must have at most 2 "
                          f"dimensions, got {blocks[bad[0]]} at argument {bad[0]}.")
     *starts, width = np.cumsum([0, *(x.shape[1] for x in blocks)]).tolist()
-    rows = [jnp.pad(x, ((0, 0), (start, width - start - x.shape[1])))
-            for x, start in zip(blocks, starts, strict=True)]
-    return jnp.concatenate(rows, 0)
+    return jnp.concatenate([jnp.pad(x, ((0, 0), (start, width - start - x.shape[1])))
+                            for x, start in zip(blocks, starts, strict=True)], 0)
 
 
 # ── Matrices of populations and polynomials ──────────────────────────────────────────────────

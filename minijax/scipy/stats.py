@@ -619,5 +619,4 @@ class dirichlet:
         alpha = jnp.reshape(alpha, (-1,) + (1,) * (x.ndim - 1))
         size = special.gammaln(alpha).sum(0) - special.gammaln(alpha.sum(0))
         value = special.xlogy(alpha - 1, x).sum(0) - size
-        inside = jnp.all(x > 0, 0) & (jnp.abs(x.sum(0) - 1) < 1e-6)
-        return jnp.where(inside, value, -jnp.inf)
+        return jnp.where(jnp.all(x > 0, 0) & (jnp.abs(x.sum(0) - 1) < 1e-6), value, -jnp.inf)

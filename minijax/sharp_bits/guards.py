@@ -13,9 +13,8 @@ import numpy as np
 
 from minijax import config, core, errors
 from minijax.util.context import with_values
-from minijax.core import Avals, Params, Primitive, ShapedArray
+from minijax.core import Avals, Params, Primitive, ShapedArray, tracing
 from minijax.util.source_info import DebugInfo
-from minijax.core.tracing import FlatFunction
 
 T = TypeVar("T")
 logger = logging.getLogger("minijax")
@@ -66,7 +65,7 @@ def refused(evaluate: Callable, primitive: Primitive, args: Sequence[Any], param
 
 def retraced(stage: Callable[..., T], fun: Any, in_avals: Avals, debug_info: DebugInfo | None) -> T:
     """Refuse to trace a user's function, if the flag forbids it."""
-    if isinstance(fun, FlatFunction):
+    if isinstance(fun, tracing.FlatFunction):
         whose = debug_info.func_src_info if debug_info is not None else fun.fun
         raise errors.with_cure(
             RuntimeError(f"re-tracing function {whose} for `jit`, but 'no_tracing' is set"),

@@ -313,8 +313,7 @@ def _num_iterations(carry: Sequence[Operand]) -> int:
     """The number of iterations to follow: keys that rotate in the state return after as many as
     there are.
     """
-    keys = sum(x.named().size // 2 for x in carry if x.holds_keys)
-    return 1 + min(max(keys, 1), 8)
+    return 1 + min(max(sum(x.named().size // 2 for x in carry if x.holds_keys), 1), 8)
 
 
 def _scan(params: Params, operands: Sequence[Operand], callers: Use) -> list[Operand]:

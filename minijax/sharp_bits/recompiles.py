@@ -129,8 +129,7 @@ _histories = caches.OfObjects(lambda code: History())
 # ── What is different ────────────────────────────────────────────────────────────────────────
 
 def _differences(now: Any, before: Any, arguments: Any) -> Differences:
-    info = source_info.describe(arguments.whole, [0] * len(arguments.all), {}, "jit")
-    arg_names = info.arg_names
+    arg_names = source_info.describe(arguments.whole, [0] * len(arguments.all), {}, "jit").arg_names
     if now.tree != before.tree:
         dynamic = [name for i, name in enumerate(arg_names) if i not in arguments.places]
         yield from _tree_differences(now.tree, before.tree, dynamic)

@@ -127,8 +127,7 @@ class Gpu:
                         f"is the first that will do; {ON_THE_CPU}.")
         self.context = done(cuda.cuDevicePrimaryCtxRetain(device))
         self.enter()
-        flags = cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
-        self.stream = done(cuda.cuStreamCreate(int(flags)))
+        self.stream = done(cuda.cuStreamCreate(int(cuda.CUstream_flags.CU_STREAM_NON_BLOCKING)))
         self.held = 0
         # Freed memory stays in the pool: otherwise each synchronisation would release it.
         done(cuda.cuMemPoolSetAttribute(

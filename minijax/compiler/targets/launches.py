@@ -217,8 +217,7 @@ class _Schedule(Writer):
             self.out += [Barrier(), If(self.let("eq", first.thread, 0), take), Barrier(),
                          Load(seen, own, (ZERO,))]
             names: dict[Any, Any] = {second.block: ZERO, second.thread: first.thread}
-            rest = substituted(second.body, names)
-            self.out.append(If(self.let("eq", seen, last), rest))
+            self.out.append(If(self.let("eq", seen, last), substituted(second.body, names)))
         return replace(first, body=(*first.body, *body))
 
 
@@ -262,8 +261,7 @@ def replaces(loop: Statement, x: Buffer, y: Buffer) -> bool:
 
 def can_join(first: Launch, second: Launch) -> bool:
     """Whether a launch is a short one of a block that another launch of many blocks can do too."""
-    every = {*accesses(walk((first, second)))}
-    shared = [x for x in every if x.role == "shared"]
+    shared = [x for x in {*accesses(walk((first, second)))} if x.role == "shared"]
     return (first.blocks > second.blocks == 1 and first.threads == second.threads
             and sum(x.nbytes for x in shared) <= SHARED
             and sum(1 for _ in walk(second.body)) <= MAX_JOINED)

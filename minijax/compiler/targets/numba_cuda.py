@@ -141,9 +141,7 @@ class CudaText(NumbaText):
         return f"{self.named(buffer)}[{self.position(Address(buffer, index))}]"
 
     def position(self, x: Address) -> str:
-        if len(x.index) == 1:
-            return self.operand(x.index[0])
-        return super().position(x)
+        return self.operand(x.index[0]) if len(x.index) == 1 else super().position(x)
 
     def expression(self, op: str, last: Operand, texts: list[str], target: np.dtype) -> str:
         if kind_of(last.dtype) == "f" and op in LIBRARY:

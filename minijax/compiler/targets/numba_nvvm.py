@@ -77,9 +77,8 @@ def _compiled(module: str, entries: Sequence[tuple[str, str]], processor: str) -
         from numba.cuda.cudadrv import nvvm
         nvvm.NVVM()
     except (ImportError, RuntimeError) as error:
-        raise ImportError(
-            "On a GPU the compiler numba needs numba-cuda and NVIDIA's NVVM: "
-            "pip install 'minijax[numba-cuda]', or use the compiler llvm.") from error
+        raise ImportError("On a GPU the compiler numba needs numba-cuda and NVIDIA's NVVM: pip "
+                          "install 'minijax[numba-cuda]', or use the compiler llvm.") from error
     names: dict[str, Any] = {"__name__": "minijax_program", "array_at": _array_at()}
     exec(compile(module, "<minijax program>", "exec"), names)
     cc = int(processor[3:-1]), int(processor[-1])

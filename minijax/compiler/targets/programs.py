@@ -32,8 +32,7 @@ class Memory:
 
     __slots__ = ("__weakref__", "address", "device", "nbytes", "owner")
 
-    def __init__(self, device: Any, nbytes: int, address: int | None = None, owner: Any = None
-                 ) -> None:
+    def __init__(self, device: Any, nbytes: int, address: int | None = None, owner: Any = None):
         self.device, self.nbytes, self.owner = device, nbytes, owner
         self.address = device.allocate(nbytes) if address is None else address
 

@@ -204,8 +204,7 @@ class LaunchText(FunctionText):
 
     def packed(self, numbers: Sequence[Any], word: str) -> str:
         """A float32, or two shorter numbers, as one word."""
-        kind = self.type_of(numbers[0].dtype)
-        vector, packed = f"<{len(numbers)} x {kind}>", "poison"
+        vector, packed = f"<{len(numbers)} x {self.type_of(numbers[0].dtype)}>", "poison"
         for k, x in enumerate(numbers):
             packed = self.computed(
                 "%word", f"insertelement {vector} {packed}, {self.typed(x)}, i64 {k}")

@@ -55,14 +55,12 @@ def choose(call: Call, product: Product, epilogue: Epilogue | None) -> type[Tile
     tile = choose_without(call, product, epilogue)
     if not has_tensor_cores(call, product):
         return tile
-    is_tile = tile is not None or epilogue is not None and is_faster(product)
-    return TensorTile if is_tile else None
+    return TensorTile if tile is not None or epilogue is not None and is_faster(product) else None
 
 
 def choose_without(call: Call, product: Product, epilogue: Epilogue | None) -> type[Tile] | None:
     """The same where no tensor cores may be used; for convolutions there is no library."""
-    is_left = re.fullmatch(PRODUCT, call.external) and cublas.has(call)
-    return None if is_left else Tile
+    return None if re.fullmatch(PRODUCT, call.external) and cublas.has(call) else Tile
 
 
 def is_faster(product: Product) -> bool:
@@ -211,6 +209,5 @@ class TensorTile(Tile):
 
 def rounded_to_tf32(b: Builder, x: Operand) -> Operand:
     """A float32 with 11 significant bits: the nearest one; of two, that of larger size."""
-    bits = b.bitcast(x, np.uint32)
-    rounded = b.and_(b.add(bits, 1 << 12), 0xFFFFE000)
+    rounded = b.and_(b.add(b.bitcast(x, np.uint32), 1 << 12), 0xFFFFE000)
     return b.select(b.eq(x, x), b.bitcast(rounded, np.float32), np.float32(np.nan))

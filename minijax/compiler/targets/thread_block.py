@@ -161,10 +161,8 @@ class ThreadBlock:
                     self.block_stride_loop(statement, private)
                 case For() if operations := self.reductions(statement):
                     self.barrier_before(statement)
-                    if statement.vectorize == "reduce":
-                        self.reduce_loop(statement, operations)
-                    else:
-                        self.scan_loop(statement, operations)
+                    emit = self.reduce_loop if statement.vectorize == "reduce" else self.scan_loop
+                    emit(statement, operations)
                 case For() | While() | If():
                     self.control_flow(statement)
                 case Store() | Atomic():
@@ -238,8 +236,7 @@ class ThreadBlock:
             return
 
         def iteration(first: Operand) -> None:
-            index = self.let("add", first, loop.start)
-            self.add(*substituted(loop.body, {loop.index: index}))
+            self.add(*substituted(loop.body, {loop.index: self.let("add", first, loop.start)}))
 
         if n is not None and n <= step:
             with self.writer.inside() as inner:

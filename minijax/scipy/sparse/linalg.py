@@ -185,8 +185,7 @@ def _bicgstab(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator
         half = x + alpha * direction
         x = jnp.where(is_enough, half, half + omega * other)
         r = jnp.where(is_enough, s, s - omega * t)
-        broken = (omega == 0) | (alpha == 0) | (rho == 0)
-        return x, r, alpha, omega, rho, p, q, broken, k + 1
+        return x, r, alpha, omega, rho, p, q, (omega == 0) | (alpha == 0) | (rho == 0), k + 1
     one = jnp.ones((), b.dtype)
     start = x, shadow, one, one, one, shadow, shadow, jnp.array(False), 0
     return lax.while_loop(lambda state: is_unconverged(state) & ~state[-2], step, start)[0]
