@@ -1,4 +1,4 @@
-"""Scatters of one number into each row are comparisons with the column; at a known place, updates."""
+"""Scatters of one number into each row are comparisons with the column; at a known place updates."""
 
 import numpy as np
 import pytest
@@ -43,8 +43,8 @@ PLACES = {
     "by a function": ("x.at[1].apply(jnp.sin)", True), "one index from an array": (
         "x.at[L[1]].set(1.)", False), "two rows": ("x.at[np.array([1, 2])].add(1.)", False),
     "gradient of a slice": ("jax.grad(lambda x: (x[1:3] ** 2).sum())(x)", True),
-    "in a scan": ("lax.scan(lambda c, r: (c.at[1:-1].add(r[2:] - r[:-2]), c[0]), x[0, 1:], x[:, :4])",
-                  True),
+    "in a scan": ("lax.scan(lambda c, r: (c.at[1:-1].add(r[2:] - r[:-2]), c[0]), x[0, 1:], "
+                  "x[:, :4])", True),
     "in a loop": ("lax.fori_loop(0, 9, lambda i, c: c.at[0].set(c[-1]).at[1:, 2].add(i), x)", True),
     "in a batch": ("jax.vmap(lambda r: r.at[1:3].add(r[0]))(x)", True),
     "read in a scan at two": ("lax.scan(lambda c, r: (c.at[1].set(c[np.array([0, 2])].sum()), c[3])"
