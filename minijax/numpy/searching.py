@@ -22,6 +22,7 @@ from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadc
                                      promote_dtypes, promote_dtypes_inexact, public, static_value)
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
+from minijax.numpy.vectorization import vectorize
 from minijax.primitives import gather_scatter
 from minijax.primitives.axes import replaced
 
@@ -68,8 +69,9 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """A function given in pieces: where a condition holds, the function that belongs to it.
 
-    Where several conditions hold, the last counts; one function more than conditions is the
-    default, which otherwise is zero.  A function may be a number.
+    Each function takes one element, and `args` and `kw`.  Where several conditions hold, the last
+    counts; one function more than conditions is the default, which otherwise is zero.  A function
+    may be a number.
 
     >>> x = np.array([-2.0, 3.0])
     >>> piecewise(x, [x < 0, x >= 0], [lambda x: -x, 1])
@@ -81,8 +83,9 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
         raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
                          f"{len(condlist) + 1} functions are expected; got {len(functions)}")
     pieces = functions if len(functions) > len(condlist) else [*functions, 0]
-    values = [broadcast_to_shape(convert(piece(x, *args, **kw) if callable(piece) else piece,
-                                         x.dtype), x.shape) for piece in pieces]
+    values = [convert(vectorize(lambda v, f=piece: f(v, *args, **kw))(x) if callable(piece)
+                      else piece, x.dtype) for piece in pieces]
+    values = [broadcast_to_shape(value, x.shape) for value in values]
     return _select_first_true(condlist[::-1], [*values[-2::-1], values[-1]])
 
 
