@@ -46,6 +46,9 @@ INSTEAD = {
         ("experimental.sparse.bcsr", "experimental.sparse.coo", "experimental.sparse.csr"),
         ("has another sparse format", "make a BCOO, by BCOO.fromdense or from_scipy_sparse")),
     **dict.fromkeys(
+        (f"experimental.sparse.{x}" for x in ("BCSR", "COO", "CSC", "CSR")),
+        ("is another sparse format", "make a BCOO, by BCOO.fromdense or from_scipy_sparse")),
+    **dict.fromkeys(
         ("experimental.sparse.test_util", "experimental.sparse.util"),
         ("helps JAX's own sparse arrays", "use the functions of jax.experimental.sparse")),
     "experimental.sparse.linalg": ("has direct solvers of sparse equations and eigenvalues",

@@ -122,8 +122,8 @@ def test_what_does_not_fit_is_refused_in_jaxs_words(case):
 @pytest.mark.parametrize("container", ["tuple", "list", "lambda xs: dict(enumerate(xs))"])
 def test_of_what_the_function_returns_the_leaves_count(agrees_with_jax, elems, reverse, container):
     agrees_with_jax(
-        "(lambda make: jax.tree.leaves(lax.associative_scan(lambda a, b: make([x * y for x, y in zip("
-        f"jax.tree.leaves(a), jax.tree.leaves(b))]), {elems}, reverse={reverse})))({container})")
+        f"(lambda make: jax.tree.leaves(lax.associative_scan(lambda a, b: make([x * y for x, y in "
+        f"zip(*map(jax.tree.leaves, (a, b)))]), {elems}, reverse={reverse})))({container})")
 
 
 @pytest.mark.parametrize("expression", [
