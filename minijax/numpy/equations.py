@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array, refuse
+from minijax.core import Array, Tracer, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import (contractions, diagonals, factorisations, reductions, searching, shaping,
                            vectorization)
@@ -249,6 +249,8 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     try:
         n = operator.index(n)
     except TypeError:
+        if isinstance(n, Tracer):
+            raise
         raise TypeError(f"exponent must be an integer, got {n}") from None
     x, n = (inv(a), -n) if n < 0 else (a, n)
     if n == 0:

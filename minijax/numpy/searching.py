@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +18,8 @@ from minijax.core import Array, refuse, stood_for
 from minijax.numpy import creation, reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
-                                     promote_dtypes, promote_dtypes_inexact, public, static_value)
+                                     promote_dtypes, promote_dtypes_inexact, public, static_index,
+                                     static_value)
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
 from minijax.numpy.vectorization import vectorize
@@ -99,6 +99,10 @@ def _select_first_true(conditions: Sequence[Any], choices: list[Any]) -> Any:
 
 # ── Indices of elements ──────────────────────────────────────────────────────────────────────
 
+_STATIC_SIZE = ("The size argument of jnp.nonzero must be statically specified to use jnp.nonzero "
+                "within JAX transformations.")
+
+
 def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The indices of all elements that are not zero, one array for each axis.
 
@@ -116,11 +120,9 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
-        indices = np.nonzero(static_value(
-            a, "The error arose in jnp.nonzero.\nThe size argument of jnp.nonzero must be "
-            "statically specified to use jnp.nonzero within JAX transformations."))
+        indices = np.nonzero(static_value(a, f"The error arose in jnp.nonzero.\n{_STATIC_SIZE}"))
         return tuple(creation.array(each, dtype=dtypes.default_int_dtype()) for each in indices)
-    return _nonzero_of_size(a, operator.index(size), fill_value)
+    return _nonzero_of_size(a, static_index(size, _STATIC_SIZE), fill_value)
 
 
 def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
@@ -180,17 +182,19 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
-    least = operator.index(minlength)
+    context = "The error occurred because of argument '{}' of jnp.bincount."
+    least = static_index(minlength, context.format("minlength"))
     if length is None:
-        values = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
-                              "To avoid this error, pass a static `length` argument.")
+        values = static_value(x, context.format("x") + " To avoid this error, pass a static "
+                              "`length` argument.")
         length = max(least, int(values.max()) + 1 if values.size else 0)
     if weights is None:
         weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):
         raise ValueError("shape of weights must match shape of x.")
     weights = as_array("bincount", weights)
-    counts: Any = lax.full((operator.index(length),), 0, weights.dtype)
+    length = static_index(length, context.format("length"))
+    counts: Any = lax.full((length,), 0, weights.dtype)
     return counts.at[lax.max(convert(x, _INT), convert(0, _INT))].add(weights, mode="drop")
 
 
@@ -219,6 +223,8 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     >>> histogram_bin_edges(np.array([0., 4.]), 2)
     Array([0., 2., 4.], dtype=float32)
     """
+    if isinstance(bins, str):
+        raise NotImplementedError("string values for `bins` not implemented.")
     a = convert(a, dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype)))
     if np.ndim(bins) == 1:
         return convert(as_array("histogram_bin_edges", bins), a.dtype)
@@ -227,7 +233,8 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     low, high = (reductions.min(a), reductions.max(a)) if range is None else range
     flat = low == high  # equal values get an interval of length one
     low, high = choose(flat, low - 0.5, low), choose(flat, high + 0.5, high)
-    return creation.linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
+    count = static_index(bins, "bins argument of histogram_bin_edges")
+    return creation.linspace(low, high, count + 1, dtype=a.dtype)
 
 
 def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
@@ -264,7 +271,7 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None,
     Args:
       bins: how many, or their edges; a pair where they differ.
     """
-    if not isinstance(bins, int) and len(bins) not in (1, 2):
+    if np.ndim(bins) and len(bins) not in (1, 2):
         bins = [bins, bins]
     counts, (x_edges, y_edges) = histogramdd(lax.stack(promote_dtypes(x, y), 1), bins, range,
                                              weights, density)
