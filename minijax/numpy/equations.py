@@ -47,7 +47,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = promote_dtypes_inexact(a, b)
     if a.ndim < 2:
         raise ValueError("left hand array must be at least two dimensional; "
-                         f"got a.shape={a.shape}, b.shape={b.shape}")
+                         f"got a.shape={a.shape}")
     if 1 < b.ndim == a.ndim - 1 and a.shape[:-1] == b.shape and a.shape[-1] != b.shape[-2]:
         raise ValueError(f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, "
                          "this would have been treated as a batched 1-dimensional solve. To "

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import inspect
 import sys
+import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -292,7 +293,7 @@ class JitFunction:
         return traced
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
 
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
