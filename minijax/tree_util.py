@@ -240,6 +240,9 @@ def register_pytree_node(
     """
     if not isinstance(nodetype, type):
         raise TypeError(f"A pytree node type must be a class, not {nodetype!r}.")
+    if not (callable(flatten_func) and callable(unflatten_func)):
+        raise TypeError(f"A pytree node type is registered with two functions, not with "
+                        f"{flatten_func!r} and {unflatten_func!r}.")
     if nodetype in kinds:
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {nodetype}.")
 

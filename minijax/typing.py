@@ -3,7 +3,7 @@
 In JAX: `jax/typing.py`.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, Union
 
 import numpy as np
 
@@ -17,7 +17,8 @@ class SupportsDType(Protocol):
     def dtype(self) -> np.dtype: ...
 
 
-ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-DTypeLike = str | type[Any] | np.dtype | SupportsDType
+# With `|` they would not be joined with the name of a class: "Module" | ArrayLike.
+ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
+DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]  # noqa: UP007
 
 __all__ = ["ArrayLike", "DTypeLike"]

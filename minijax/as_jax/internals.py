@@ -5,6 +5,7 @@ Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 
 import inspect
 import logging
+import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
@@ -18,12 +19,12 @@ from minijax.util.source_info import DebugInfo, SourceInfo, function_name
 from minijax.placement import meshes
 from minijax.placement.devices import Device
 from minijax.placement.named_sharding import NamedSharding
-from minijax.transforms.arguments import as_tuple
+from minijax.transforms.arguments import as_tuple, static_value
 from minijax.core.jvp import JVPTracer
 from minijax.core.partial_eval import SplitTrace
 from minijax.core.tracing import FlatFunction
 from minijax.extend import backend
-from minijax.extend.linear_util import WrappedFun, wrap_init
+from minijax.extend.linear_util import WrappedFun, transformation2, wrap_init
 from minijax.tree_util import PyTreeDef
 
 version = "0.10.2"  # of JAX, whose behaviour minijax has
@@ -76,6 +77,15 @@ def safe_zip(*lists: Iterable[Any]) -> list[tuple]:
 def safe_map(function: Callable[..., Any], *lists: Iterable[Any]) -> list:
     """`map` of lists of equal length, as a list."""
     return [function(*each) for each in safe_zip(*lists)]
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether a size is known: an integer that is no tracer without a value."""
+    try:
+        operator.index(d)
+    except (TypeError, errors.TracerIntegerConversionError):
+        return False
+    return True
 
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
@@ -144,6 +154,19 @@ def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef
                          ) -> tuple[WrappedFun, Callable[[], PyTreeDef]]:
     """The same for the leaves of ``args``."""
     return flatten_fun(f, tree_util.treedef_tuple((in_tree, tree_util.tree_structure({}))))
+
+
+def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any],
+                    require_static_args_hashable: bool = True) -> tuple[WrappedFun, tuple]:
+    """A function of some of the arguments, whose others are these, and those arguments."""
+    places = [range(len(args))[i] for i in as_tuple(dyn_argnums, int)]
+
+    def run(call: Callable, *dynamic: Any) -> Any:
+        return call(*(dynamic[places.index(i)] if i in places else x for i, x in enumerate(args)))
+    if require_static_args_hashable:
+        for i, x in enumerate(args):
+            static_value(None if i in places else x)  # which refuses what has no hash
+    return transformation2(run)(f), tuple(args[i] for i in places)
 
 
 def ravel_first_arg(f: Callable, unravel: Callable, debug_info: DebugInfo) -> WrappedFun:

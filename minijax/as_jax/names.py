@@ -14,6 +14,7 @@ jax.core extend.core | get_opaque_trace_state | Flax
 jax.core util.source_info | DebugInfo | distrax
 jax.core extend.core | DropVar find_top_trace | Haiku
 jax.core extend.core | check_jaxpr gensym jaxprs_in_params new_jaxpr_eqn valid_jaxtype | distrax
+jax.core as_jax.internals | is_constant_dim | tutorials
 jax.core extend.core | concrete_or_error primal_dtype_to_tangent_dtype | TFP
 jax.core extend.rules | pytype_aval_mappings=canonicalize_dtype_handlers | TFP
 jax.core core.jaxpr | Atom | Equinox
@@ -33,6 +34,7 @@ jax.extend.source_info_util as_jax.internals | register_exclusion | Flax
 jax.extend.source_info_util as_jax.internals | summarize | folx
 jax.api_util as_jax.internals | debug_info flatten_fun flatten_fun_nokwargs | Flax
 jax.api_util as_jax.internals | safe_map | distrax
+jax.api_util as_jax.internals | argnums_partial | tutorials
 jax.api_util tree_util | flatten_axes | jaxoplanet
 jax.interpreters.ad core.jvp | JVPTrace | tutorials
 jax.interpreters.ad core.jvp | JVPTracer | Equinox

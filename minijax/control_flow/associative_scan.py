@@ -58,7 +58,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     def combine(*rows: list) -> list:
         elements = (tree_util.tree_unflatten(tree, [move_axis(x, 0, axis) for x in each])
                     for each in rows)
-        return [move_axis(x, axis, 0) for x in tree.flatten_up_to(fn(*elements))]
+        outs = tree_util.tree_leaves(fn(*elements))
+        return [move_axis(x, axis, 0) for x in tree_util.tree_leaves(tree.unflatten(outs))]
 
     def in_direction(xs: list) -> list:
         return [rev(x, (0,)) for x in xs] if reverse else xs

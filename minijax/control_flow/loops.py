@@ -25,7 +25,7 @@ from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan
                                              scan_in_python, while_in_python)
 from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
-from minijax.transforms.discharge import carry, carrying_refs, discharged
+from minijax.transforms.discharge import carry, carrying_refs, discharged, has_refs
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.core.vmap import vmap_flat, without_axis
 from minijax.core.dce import used_inputs
@@ -125,7 +125,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     Args:
       f: ``(carry, x) -> (carry, y)``; the carry keeps its tree, shapes and dtypes.
       init: the first carry, a tree of arrays.
-      xs: a tree of arrays with the same leading axis, or None.
+      xs: a tree of arrays with the same leading axis, or None; a reference gives one to each row.
       length: the number of steps, needed where `xs` has no leaves.
       reverse: go from the last row to the first.
       unroll: the number of steps in one iteration of the compiled loop; True for all of them.
@@ -148,6 +148,8 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
             unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     if not isinstance(unroll, int) or unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    if has_refs(xs):
+        return _scan_refs(f, init, xs, length, reverse, unroll)
     rows = Operands(xs)
     steps = _loop_length(rows.values, length)
     if config.disable_jit.value:
@@ -164,6 +166,22 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         (last, values), ys = _scan(body, (init, values), rows, steps, reverse, unroll)
         return (last, ys), values
     return carrying_refs(with_refs, refs)
+
+
+def _scan_refs(f: Callable, init: Any, xs: Any, *how: Any) -> tuple[Any, Any]:
+    """A loop over the rows of references, as one over those of their values that returns new ones.
+    """
+    leaves, tree = tree_util.tree_flatten(xs)
+
+    def body(carry: Any, values: list) -> tuple[Any, Any]:
+        row = [Ref(x) if core.is_ref(y) else x for x, y in zip(values, leaves, strict=True)]
+        out = f(carry, tree_util.tree_unflatten(tree, row))
+        return _carry_of(out), (out[1], [x.read() for x in row if core.is_ref(x)])
+    last, (ys, new_values) = scan(body, init, [x.read() if core.is_ref(x) else x for x in leaves],
+                                  *how)
+    for ref, value in zip(filter(core.is_ref, leaves), new_values, strict=True):
+        ref.write(value)
+    return last, ys
 
 
 def _scan(f: Callable, init: Any, rows: Operands, steps: int, reverse: bool, unroll: int | bool

@@ -233,7 +233,8 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
         primitive = ad_util.reduce_sum_p if name == "add" else getattr(
             reductions, f"reduce_{'prod' if name == 'mul' else name}_p")
         out = primitive.bind(reduction.operands[0], axes=axes)
-        return out if reduction.inits[0].weak_type else converted(out, out.dtype)
+        strong = out if reduction.inits[0].weak_type else converted(out, out.dtype)
+        return reduction.flat.result([strong])
     return reduction.bind(reduce_p, computation=computation, dimensions=axes)
 
 

@@ -276,7 +276,7 @@ class FlatFunction:
 
     def _at(self, what: str, place: int) -> str:
         """Where a leaf is in the result of the user's function; empty if it is the result."""
-        path = source_info.result_paths(self.out_tree)[place]
+        path = source_info.result_paths(self.out_tree, source_info.path_name)[place]
         path = path.removeprefix("[0]") if getattr(self.fun, "gives_more", False) else path
         return f" at output {what}{path}" if path else ""
 

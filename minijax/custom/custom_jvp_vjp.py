@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -326,7 +327,7 @@ class CustomFunction:
         self.nondiff_argnums = (*nondiff_argnums, *(i for i in places if i not in nondiff_argnums))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
 
     def _positions_of_refs(self, args: tuple) -> set[int]:
         """The positions of arguments with references, which are passed to the rules."""

@@ -249,6 +249,6 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     """
     x = as_array("glu", x)
     if x.shape[axis] % 2:
-        raise ValueError("axis size must be divisible by 2")
+        raise AssertionError("axis size must be divisible by 2")
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)

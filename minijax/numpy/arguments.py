@@ -32,6 +32,7 @@ Numeric: TypeAlias = Any  # of a common numeric dtype and rank: bools become int
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 
 _PYTHON_SCALARS = (bool, int, float, complex)
+_ARRAYS = (Array, *_PYTHON_SCALARS, np.ndarray, np.generic)
 
 
 # ── Array-like arguments ─────────────────────────────────────────────────────────────────────
@@ -42,8 +43,8 @@ def is_array_like(x: Any) -> bool:
     >>> is_array_like(1.5), is_array_like([1.5])
     (True, False)
     """
-    return (isinstance(x, (Array, *_PYTHON_SCALARS)) or hasattr(x, "dtype")
-            or hasattr(x, "__jax_array__"))
+    return (isinstance(x, _ARRAYS) or hasattr(x, "__jax_array__")
+            or isinstance(x, tuple(core.stand_ins)))
 
 
 def check_arraylike(name: str, *args: Any) -> None:

@@ -43,7 +43,7 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     """
     if args:
         return _array_of_positional(object, dtype, *args, copy=copy, order=order, ndmin=ndmin)
-    if order not in ("K", "C", None, "A"):
+    if order not in ("K", "C", None):
         raise NotImplementedError("Only implemented for order='K'")
     core.base_trace.notify("cast", object, dtype)
     out = _array(copied(object) if copy and isinstance(object, Array) else object, dtype)

@@ -7,6 +7,7 @@ In JAX: `jax/_src/numpy/lax_numpy.py`.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array, refuse
 from minijax.numpy.arguments import (ArrayLike, as_arrays, check_promotion, choose, convert,
-                                     diagonal_offset, indices_along, is_traced_index, like, public)
+                                     diagonal_offset, indices_along, is_traced_index, like, public,
+                                     static_index)
 from minijax.numpy import creation, shaping
 from minijax.primitives.axes import canonical_shape, check_sizes, replaced
 
@@ -98,6 +100,14 @@ def _sizes(rows: Any, columns: Any) -> tuple[int, ...]:
     return sizes
 
 
+def _indices_of(numpy: Callable, n: Any, k: Any, m: Any) -> tuple[Array, ...]:
+    """NumPy's indices on one side of a diagonal."""
+    n, k, m = (static_index(x, f"{name} argument of jnp.{numpy.__name__}")
+               for name, x in (("n", n), ("k", k), ("m", n if m is None else m)))
+    rows, columns = _sizes(n, m)
+    return tuple(map(creation.array, numpy(rows, k, columns)))
+
+
 def _matrix(name: str, m: Array) -> tuple[int, int]:
     """The numbers of rows and columns."""
     if m.ndim < 2:
@@ -112,8 +122,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     >>> [i.tolist() for i in tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
-    rows, columns = _sizes(n, m)
-    return tuple(map(creation.array, np.tril_indices(rows, operator.index(k), columns)))
+    return _indices_of(np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
@@ -122,8 +131,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     >>> [i.tolist() for i in triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    rows, columns = _sizes(n, m)
-    return tuple(map(creation.array, np.triu_indices(rows, operator.index(k), columns)))
+    return _indices_of(np.triu_indices, n, k, m)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
@@ -132,7 +140,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     >>> [i.tolist() for i in diag_indices(2)]
     [[0, 1], [0, 1]]
     """
-    n, ndim = operator.index(n), operator.index(ndim)
+    n, ndim = (static_index(x, f"{argument!r} argument of jnp.diag_indices()")
+               for argument, x in (("n", n), ("ndim", ndim)))
     for argument, size in (("n", n), ("ndim", ndim)):
         if size < 0:
             raise ValueError(f"{argument} argument to diag_indices must be nonnegative, got {size}")
@@ -228,7 +237,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
     dtype = dtype or dtypes.default_int_dtype()
-    shape = canonical_shape(tuple(dimensions))
+    shape = tuple(static_index(n, "dimensions argument of jnp.indices") for n in dimensions)
     if sparse:
         ones = (1,) * len(shape)
         return tuple(lax.broadcast_in_dim(lax.iota(dtype, n), replaced(ones, d, n), (d,))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array, refuse
+from minijax.core import Array, Tracer, refuse
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import (contractions, diagonals, factorisations, reductions, searching, shaping,
                            vectorization)
@@ -48,7 +48,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = promote_dtypes_inexact(a, b)
     if a.ndim < 2:
         raise ValueError("left hand array must be at least two dimensional; "
-                         f"got a.shape={a.shape}, b.shape={b.shape}")
+                         f"got a.shape={a.shape}")
     if 1 < b.ndim == a.ndim - 1 and a.shape[:-1] == b.shape and a.shape[-1] != b.shape[-2]:
         raise ValueError(f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, "
                          "this would have been treated as a batched 1-dimensional solve. To "
@@ -249,6 +249,8 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     try:
         n = operator.index(n)
     except TypeError:
+        if isinstance(n, Tracer):
+            raise
         raise TypeError(f"exponent must be an integer, got {n}") from None
     x, n = (inv(a), -n) if n < 0 else (a, n)
     if n == 0:

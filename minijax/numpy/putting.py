@@ -60,8 +60,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     >>> place(np.array([5, 6, 7]), np.array([True, False, True]), np.array([1, 2]), inplace=False)
     Array([1, 6, 2], dtype=int32)
     """
-    _check_not_in_place("place", inplace)
     values = ravel(as_arrays("place", arr, mask, vals)[-1])
+    _check_not_in_place("place", inplace)
     check_promotion(arr, values)
     refuse((arr.size != mask.size, "place: arr and mask must be the same size"),
            (not values.size, "Cannot place values from an empty array"), error=ValueError)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,9 +18,11 @@ from minijax.core import Array, refuse, stood_for
 from minijax.numpy import creation, reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, check_promotion, choose, convert,
-                                     promote_dtypes, promote_dtypes_inexact, public, static_value)
+                                     promote_dtypes, promote_dtypes_inexact, public, static_index,
+                                     static_value)
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
+from minijax.numpy.vectorization import vectorize
 from minijax.primitives import axes, gather_scatter
 
 _INT = np.dtype("int32")
@@ -67,8 +68,9 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """A function given in pieces: where a condition holds, the function that belongs to it.
 
-    Where several conditions hold, the last counts; one function more than conditions is the
-    default, which otherwise is zero.  A function may be a number.
+    Each function takes one element, and `args` and `kw`.  Where several conditions hold, the last
+    counts; one function more than conditions is the default, which otherwise is zero.  A function
+    may be a number.
 
     >>> x = np.array([-2.0, 3.0])
     >>> piecewise(x, [x < 0, x >= 0], [lambda x: -x, 1])
@@ -80,8 +82,9 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
         raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
                          f"{len(condlist) + 1} functions are expected; got {len(functions)}")
     pieces = functions if len(functions) > len(condlist) else [*functions, 0]
-    values = [broadcast_to_shape(convert(piece(x, *args, **kw) if callable(piece) else piece,
-                                         x.dtype), x.shape) for piece in pieces]
+    values = [convert(vectorize(lambda v, f=piece: f(v, *args, **kw))(x) if callable(piece)
+                      else piece, x.dtype) for piece in pieces]
+    values = [broadcast_to_shape(value, x.shape) for value in values]
     return _select_first_true(condlist[::-1], [*values[-2::-1], values[-1]])
 
 
@@ -94,6 +97,10 @@ def _select_first_true(conditions: Sequence[Any], choices: list[Any]) -> Any:
 
 
 # ── Indices of elements ──────────────────────────────────────────────────────────────────────
+
+_STATIC_SIZE = ("The size argument of jnp.nonzero must be statically specified to use jnp.nonzero "
+                "within JAX transformations.")
+
 
 def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The indices of all elements that are not zero, one array for each axis.
@@ -112,11 +119,9 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
-        indices = np.nonzero(static_value(
-            a, "The error arose in jnp.nonzero.\nThe size argument of jnp.nonzero must be "
-            "statically specified to use jnp.nonzero within JAX transformations."))
+        indices = np.nonzero(static_value(a, f"The error arose in jnp.nonzero.\n{_STATIC_SIZE}"))
         return tuple(creation.array(each, dtype=dtypes.default_int_dtype()) for each in indices)
-    return _nonzero_of_size(a, operator.index(size), fill_value)
+    return _nonzero_of_size(a, static_index(size, _STATIC_SIZE), fill_value)
 
 
 def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
@@ -176,17 +181,19 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
-    least = operator.index(minlength)
+    context = "The error occurred because of argument '{}' of jnp.bincount."
+    least = static_index(minlength, context.format("minlength"))
     if length is None:
-        values = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
-                              "To avoid this error, pass a static `length` argument.")
+        values = static_value(x, context.format("x") + " To avoid this error, pass a static "
+                              "`length` argument.")
         length = max(least, int(values.max()) + 1 if values.size else 0)
     if weights is None:
         weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):
         raise ValueError("shape of weights must match shape of x.")
     weights = as_array("bincount", weights)
-    counts: Any = lax.full((operator.index(length),), 0, weights.dtype)
+    length = static_index(length, context.format("length"))
+    counts: Any = lax.full((length,), 0, weights.dtype)
     return counts.at[lax.max(convert(x, _INT), convert(0, _INT))].add(weights, mode="drop")
 
 
@@ -214,6 +221,8 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     >>> histogram_bin_edges(np.array([0., 4.]), 2)
     Array([0., 2., 4.], dtype=float32)
     """
+    if isinstance(bins, str):
+        raise NotImplementedError("string values for `bins` not implemented.")
     a = convert(a, dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype)))
     if np.ndim(bins) == 1:
         return convert(as_array("histogram_bin_edges", bins), a.dtype)
@@ -222,7 +231,8 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     low, high = (reductions.min(a), reductions.max(a)) if range is None else range
     flat = low == high  # equal values get an interval of length one
     low, high = choose(flat, low - 0.5, low), choose(flat, high + 0.5, high)
-    return creation.linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
+    count = static_index(bins, "bins argument of histogram_bin_edges")
+    return creation.linspace(low, high, count + 1, dtype=a.dtype)
 
 
 def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
@@ -259,7 +269,7 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None,
     Args:
       bins: how many, or their edges; a pair where they differ.
     """
-    if not isinstance(bins, int) and len(bins) not in (1, 2):
+    if np.ndim(bins) and len(bins) not in (1, 2):
         bins = [bins, bins]
     counts, (x_edges, y_edges) = histogramdd(lax.stack(promote_dtypes(x, y), 1), bins, range,
                                              weights, density)

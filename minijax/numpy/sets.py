@@ -58,10 +58,10 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     Raises:
       ConcretizationTypeError: when the array is traced and `size` is not given.
     """
-    if size is None:
-        static_value(ar, "The error arose for the first argument of jnp.unique(). To make "
-                     "jnp.unique() compatible with JIT and other transforms, you can specify a "
-                     "concrete value for the size argument, which will determine the output size.")
+    of, value = ("first", ar) if size is None else ("size", size)
+    static_value(value, f"The error arose for the {of} argument of jnp.unique(). To make "
+                 "jnp.unique() compatible with JIT and other transforms, you can specify a "
+                 "concrete value for the size argument, which will determine the output size.")
     if ar.dtype.kind == "c" and equal_nan:  # whichever part of it is nan
         ar = choose(unary.isnan(ar), np.nan, ar)
     rows: Any = shaping.ravel(ar)

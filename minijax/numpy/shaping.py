@@ -80,7 +80,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
         return transpose(lax.reshape(transpose(a), sizes[::-1]))
     if order == "A":
         raise NotImplementedError(f"np.reshape order={order} is not implemented.")
-    if order not in ("C", "K"):
+    if order != "C":
         raise ValueError(f"Unexpected value for 'order' argument: {order}.")
     return lax.reshape(a, sizes)
 
@@ -108,6 +108,8 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
     >>> ravel(np.ones((2, 2)))
     Array([1., 1., 1., 1.], dtype=float32)
     """
+    if order == "K":
+        raise NotImplementedError(f"Ravel not implemented for order='{order}'.")
     return alias(reshape(a, (np.size(a),), order))
 
 
@@ -283,7 +285,8 @@ def flip(m: ArrayLike, axis: Axes = None) -> Array:
     >>> flip(np.array([1, 2, 3]))
     Array([3, 2, 1], dtype=int32)
     """
-    return lax.rev(m, canonical_axes(static_axes("flip", axis), m.ndim))
+    axes = static_axes("flip", range(m.ndim) if axis is None else axis)
+    return lax.rev(m, [canonical_axis(d, m.ndim) for d in (axes if np.iterable(axes) else [axes])])
 
 
 def fliplr(m: ArrayLike) -> Array:

@@ -135,9 +135,9 @@ def apply_along_axis(func1d: Callable, axis: int, arr: ArrayLike, *args: Any,
     mapped: Callable = lambda v: func1d(v, *args, **kwargs)
     for _ in range(x.ndim - 1):
         mapped = api.vmap(mapped)
-    out = mapped(shaping.moveaxis(x, axis, -1))
-    inner = out.ndim - (x.ndim - 1)
-    return shaping.moveaxis(out, range(x.ndim - 1, out.ndim), range(axis, axis + inner))
+    out, loops = mapped(shaping.moveaxis(x, axis, -1)), x.ndim - 1
+    return out if not loops else tree_util.tree_map(lambda y: shaping.moveaxis(
+        y, range(loops, y.ndim), range(axis, axis + y.ndim - loops)), out)
 
 
 public(globals())

@@ -59,10 +59,11 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, A
     """
     lhs, rhs, out = dimension_numbers
     for i, (letters, needed) in enumerate(zip((lhs, rhs, out), ("NC", "OI", "NC"), strict=True)):
-        refuse((len(set(letters)) != len(letters), f"convolution dimension_numbers[{i}] cannot have"
+        refuse(([letters.count(c) for c in needed] != [1, 1],
+                f"convolution dimension_numbers[{i}] must contain the characters '{needed[0]}' and "
+                f"'{needed[1]}' exactly once, got {letters}."),
+               (len(set(letters)) != len(letters), f"convolution dimension_numbers[{i}] cannot have"
                                                    f" duplicate characters, got {letters}."))
-        refuse((not set(needed) <= set(letters), f"convolution dimension_numbers[{i}] must contain "
-                f"the characters '{needed[0]}' and '{needed[1]}', got {letters}."))
     slid = [c for c in rhs if c not in "OI"]
     refuse((not set(lhs) - set("NC") == set(slid) == set(out) - set("NC"),
             "convolution dimension_numbers elements must each have the same set of spatial "
@@ -95,7 +96,7 @@ def conv_dimension_numbers(lhs_shape: Shape, rhs_shape: Shape, dimension_numbers
         return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
     refuse((not isinstance(dimension_numbers, list | tuple), "convolution dimension_numbers must be"
             f" tuple/list or None, got {type(dimension_numbers)}."))
-    refuse((len(dimension_numbers) != 3, "convolution dimension_numbers list/tuple must be of "
+    refuse((len(dimension_numbers) != 3, "convolution dimension_numbers list/tuple must be "
                                          f"length 3, got {len(dimension_numbers)}."))
     if not all(isinstance(letters, str) for letters in dimension_numbers):
         return ConvDimensionNumbers(*map(as_dims, dimension_numbers))

@@ -196,8 +196,12 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
 
     Raises:
       ValueError: for shapes that do not fit.
+      NotImplementedError: for a key of another generator than Threefry.
     """
     typed = check_key("poisson", key)
+    if typed.dtype.tag != "fry":
+        raise NotImplementedError("`poisson` is only implemented for the threefry2x32 RNG, not "
+                                  f"{typed.dtype.tag}")
     dtype = supported(dtype, dtypes.default_int_dtype())
     return _poisson(typed, lam, check_shape("poisson", shape, np.shape(lam)), dtype)
 

@@ -146,6 +146,10 @@ class _Matrix:
     def times(self, inverse: Array, gradient: Array) -> Array:
         return inverse @ gradient
 
+    def first_step(self, expected: Array) -> Array:
+        """The step that is tried first, where this one would decrease the value as the last did."""
+        return jnp.minimum(1, expected)
+
     def improved(self, inverse: Array, s: Array, y: Array, is_first: Any) -> Array:
         """The inverse after a step `s` along which the gradient changed by `y`."""
         rho, shear = 1 / (y @ s), jnp.eye(s.size, dtype=s.dtype) - jnp.outer(s, y) / (y @ s)
@@ -186,6 +190,9 @@ class _LastSteps:
         scale = jnp.where(rho[-1] == 0, 1, products[-1] / jnp.where(rho[-1] == 0, 1, y @ y))
         return lax.scan(forth, scale * q, (*rows, alphas))[0]
 
+    def first_step(self, expected: Array) -> Array:
+        return jnp.ones_like(expected)
+
     def improved(self, inverse: tuple[Array, Array], s: Array, y: Array, is_first: Any
                  ) -> tuple[Array, Array]:
         new = jnp.concatenate([inverse[0][1:], s[None]]), jnp.concatenate([inverse[1][1:], y[None]])
@@ -222,10 +229,10 @@ def _descend(fun: Callable, x0: Array, hessian: _Matrix | _LastSteps, maxiter: i
             value, gradient = value_and_gradient(state.x + length * direction)
             return _Point(length, value, gradient @ direction, gradient)
         slope = state.gradient @ direction
-        search = _line_search(
-            point_at, _Point(jnp.zeros_like(slope), state.value, slope, state.gradient),
-            jnp.minimum(1, 2.02 * state.decrease / -slope), max_search)
-        point = search.low
+        start = _Point(jnp.zeros_like(slope), state.value, slope, state.gradient)
+        search = _line_search(point_at, start, hessian.first_step(2.02 * state.decrease / -slope),
+                              max_search)
+        point = _select(search.status == 3, start, search.low)
         s, y = point.step * direction, point.gradient - state.gradient
         decrease = state.value - point.value
         size = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(point.value)), 1)
@@ -240,8 +247,9 @@ def _descend(fun: Callable, x0: Array, hessian: _Matrix | _LastSteps, maxiter: i
                  jnp.array(0), jnp.array(1), status_of(gradient)))
     status = jnp.where((final.status != 0) & (final.steps >= max_steps), 1, final.status)
     inverse = final.inverse if isinstance(hessian, _Matrix) else None
-    return OptimizeResults(final.x, final.status == 0, status, final.value, final.gradient,
-                           inverse, final.calls, final.calls, final.steps)
+    success = final.status == np.int32(0)  # not weakly typed
+    return OptimizeResults(final.x, success, status, final.value, final.gradient, inverse,
+                           final.calls, final.calls, final.steps)
 
 
 def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: Any = np.inf,
@@ -252,6 +260,7 @@ def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: A
 def _minimize_lbfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: Any = np.inf,
                     maxcor: int = 10, ftol: float = 2.220446049250313e-09, gtol: float = 1e-5,
                     maxls: int = 20) -> OptimizeResults:
+    maxiter = None if maxiter is None else maxiter + 1  # JAX: looks at it after a step
     if not jnp.iscomplexobj(x0):
         return _descend(fun, x0, _LastSteps(maxcor), maxiter, norm, gtol, ftol, maxls)
 

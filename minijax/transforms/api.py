@@ -71,8 +71,10 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         map_values, _ = next(iter(registered.values()), (map_axes, int))
         return map_values("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
                           joined=_summed if sum_match else None)
+    name = mapped.__name__
     mapped.__doc__ = "\n\n".join([
-        f"Vectorized version of {mapped.__name__}, over axes of its arguments.",
+        f"Vectorized version of {name}. Takes similar arguments as {name} but with additional "
+        f"array axes over which {name} is mapped.",
         *(["Original documentation:", fun.__doc__] if isinstance(fun.__doc__, str) else [])])
     return mapped
 
@@ -293,7 +295,8 @@ def fwd_and_bwd(fun: Callable, argnums: Argnums, has_aux: bool = False, jitted: 
     >>> bwd(residuals, 1.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    fwd = by_argnums(fun, argnums, lambda partial, chosen: vjp(partial, *chosen, has_aux=has_aux))
+    fwd = by_argnums(fun, argnums, lambda partial, chosen: vjp(partial, *chosen, has_aux=has_aux),
+                     "Forward pass", "the result, and a function that pulls back to the arguments")
 
     def bwd(residuals: Callable, cotangent: Any) -> Any:
         return as_chosen(argnums, residuals(cotangent))

@@ -45,7 +45,8 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
     no_reduce_axes("grad", reduce_axes)
     return by_argnums(fun, argnums, _value_and_gradient(
         argnums, has_aux, holomorphic, allow_int, "grad",
-        lambda value, gradients: (gradients, value[1]) if has_aux else gradients))
+        lambda value, gradients: (gradients, value[1]) if has_aux else gradients),
+        "Gradient", "the gradient, which has the same shape as the arguments")
 
 
 def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
@@ -65,7 +66,9 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     no_reduce_axes("grad", reduce_axes)
     return by_argnums(fun, argnums, _value_and_gradient(
         argnums, has_aux, holomorphic, allow_int, "value_and_grad",
-        lambda value, gradients: (value, gradients)))
+        lambda value, gradients: (value, gradients)), "Value and gradient",
+        "a two-element tuple where the first element is the value of {fun} and the second element "
+        "is the gradient, which has the same shape as the arguments")
 
 
 def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool,
@@ -86,9 +89,12 @@ def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allo
     return value_and_gradient
 
 
-def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], Any]) -> Callable:
+def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], Any], what: str,
+               returned: str) -> Callable:
     """A function of the arguments of `fun` that returns `derive` of `fun`, as a function of the
     chosen arguments alone, and of these arguments.
+
+    Its docstring says `what` it is and what is `returned`.
     """
     check_function(fun)
     several = (argnums,) if hasattr(argnums, "__index__") else argnums
@@ -104,6 +110,10 @@ def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], 
                                 f"only {len(args)} positional arguments.")
         places = [i % len(args) for i in numbers]
         return derive(Filled(fun, args, places, kwargs), tuple(args[i] for i in places))
+    name = derived.__name__
+    derived.__doc__ = (
+        f"{what} of {name} with respect to positional argument(s) {argnums}. Takes the same "
+        f"arguments as {name} but returns {returned.format(fun=name)} at positions {argnums}.")
     return derived
 
 

@@ -15,6 +15,8 @@ from minijax.transforms.derivatives import check_arg, jvp, vjp
 from minijax.transforms.gradients import (Argnums, as_chosen, by_argnums, check_inputs,
                                           check_real)
 
+_RETURNED = "the jacobian of the output with respect to the arguments"
+
 
 def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
            holomorphic: bool = False) -> Callable:
@@ -48,7 +50,7 @@ def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
         result = tree_util.tree_map(
             lambda c: _unravel_axis(c, as_chosen(argnums, chosen), -1), columns)
         return (result, *aux) if has_aux else result
-    return by_argnums(fun, argnums, jacobian)
+    return by_argnums(fun, argnums, jacobian, "Jacobian", _RETURNED)
 
 
 def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
@@ -73,7 +75,7 @@ def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorph
         split = tree_util.tree_map(lambda r: _unravel_axis(r, out, 0), rows)
         result = tree_util.tree_transpose(tree, tree_util.tree_structure(out), split)
         return (result, *aux) if has_aux else result
-    return by_argnums(fun, argnums, jacobian)
+    return by_argnums(fun, argnums, jacobian, "Jacobian", _RETURNED)
 
 
 jacobian = jacrev

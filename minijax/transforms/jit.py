@@ -10,6 +10,7 @@ import contextlib
 import functools
 import inspect
 import sys
+import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -292,7 +293,7 @@ class JitFunction:
         return traced
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
 
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
@@ -359,12 +360,12 @@ JitFunction.__qualname__ = JitFunction.__name__ = "PjitFunction"
 _holders = caches.Holders(JitFunction._forget)
 
 
-def jit(fun: Callable = UNSPECIFIED, *, static_argnums: int | Iterable[int] | None = None,
+def jit(fun: Callable = UNSPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
+        out_shardings: Any = UNSPECIFIED, static_argnums: int | Iterable[int] | None = None,
         static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Iterable[int] | None = None,
         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
         device: Any = None, backend: str | None = None, inline: bool = False,
-        in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,
         compiler_options: dict[str, Any] | None = None) -> Any:
     """Compile a function: trace it once for each type of arguments, then run machine code.
 

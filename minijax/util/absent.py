@@ -46,6 +46,9 @@ INSTEAD = {
         ("experimental.sparse.bcsr", "experimental.sparse.coo", "experimental.sparse.csr"),
         ("has another sparse format", "make a BCOO, by BCOO.fromdense or from_scipy_sparse")),
     **dict.fromkeys(
+        (f"experimental.sparse.{x}" for x in ("BCSR", "COO", "CSC", "CSR")),
+        ("is another sparse format", "make a BCOO, by BCOO.fromdense or from_scipy_sparse")),
+    **dict.fromkeys(
         ("experimental.sparse.test_util", "experimental.sparse.util"),
         ("helps JAX's own sparse arrays", "use the functions of jax.experimental.sparse")),
     "experimental.sparse.linalg": ("has direct solvers of sparse equations and eigenvalues",
@@ -68,6 +71,10 @@ INSTEAD = {
     "lib": ("is jaxlib, the library of XLA", "use jax.extend.backend, or jax.__version__"),
 }
 
+# What JAX had until 0.10 → what to call instead.
+FORMER = {"device_put_replicated": "jax.device_put", "device_put_sharded": "jax.device_put",
+          "lax.pvary": "jax.lax.pcast(..., to='varying')", "numpy.fix": "jax.numpy.trunc"}
+
 
 def sentence(name: str) -> str | None:
     """The message for an absent module, such as `jax.export`; None for any other name.
@@ -77,6 +84,8 @@ def sentence(name: str) -> str | None:
     leave it out: jit fuses.
     """
     path = name.partition(".")[2]
+    if path in FORMER:
+        return f"jax.{path} was deprecated, and is removed: use {FORMER[path]} instead."
     while path and path not in INSTEAD:
         path = path.rpartition(".")[0]
     if not path:

@@ -211,7 +211,8 @@ def describe(fun: Callable, args: Sequence, kwargs: Mapping[str, Any], traced_fo
     return DebugInfo(
         traced_for, name, code.co_filename if code else None,
         code.co_firstlineno if code else None,
-        functools.partial(_argument_names, tree, [names[place] for place in places], parameters))
+        functools.partial(_argument_names, tree, [names[place] for place in places], parameters,
+                          tree_util.keystr if traced_for == "vmap" else path_name))
 
 
 # Whose functions JAX compiles: it names the arguments of these computations.
@@ -304,8 +305,14 @@ def position_name(parameters: Parameters, place: int) -> str:
     return f"{parameters.rest}[{place - count}]" if parameters.rest else f"args[{place}]"
 
 
-def _argument_names(tree: tree_util.PyTreeDef, roots: Sequence[str], parameters: Parameters
-                    ) -> Names:
+def path_name(path: tuple) -> str:
+    """A path as Python would write it, in which the children of any node have numbers."""
+    return "".join(f"[{key.key}]" if isinstance(key, tree_util.FlattenedIndexKey) else str(key)
+                   for key in path)
+
+
+def _argument_names(tree: tree_util.PyTreeDef, roots: Sequence[str], parameters: Parameters,
+                    name_of: Callable[[tuple], str]) -> Names:
     """One name per leaf of `(args, kwargs)`: its argument's, then the path inside the argument."""
     try:
         paths = _leaf_paths(tree)
@@ -318,13 +325,14 @@ def _argument_names(tree: tree_util.PyTreeDef, roots: Sequence[str], parameters:
         else:
             known = root.key in parameters.by_keyword
             name = root.key if known else f"{parameters.other}[{root.key!r}]"
-        names.append(name + tree_util.keystr(tuple(rest)))
+        names.append(name + name_of(tuple(rest)))
     return tuple(names)
 
 
-def result_paths(tree: tree_util.PyTreeDef) -> list[str]:
+def result_paths(tree: tree_util.PyTreeDef,
+                 name_of: Callable[[tuple], str] = tree_util.keystr) -> list[str]:
     """The paths of the leaves of a function's result, such as `[0]['w']`."""
-    return [tree_util.keystr(path) for path in _leaf_paths(tree)]
+    return [name_of(path) for path in _leaf_paths(tree)]
 
 
 def _leaf_paths(tree: tree_util.PyTreeDef) -> list[tuple[Any, ...]]:

@@ -89,7 +89,17 @@ print(jax.jit(jax.vmap(f, in_axes=(1, 0), out_axes=(1, 0)))(d, jnp.arange(3.)))
 print(jax.grad(lambda x: jax.vmap(f)(Data(x, d.shared), jnp.arange(2.))[0].x.sum())(d.x))
 print(jax.vmap(lambda x: x + 1)(d.x))
 
+print(*map(jax.core.is_constant_dim, [3, np.int32(3), 3.5, jnp.int32(3), None]))
+jax.jit(lambda x: print(jax.core.is_constant_dim(x)))(3)
 from jax.extend import linear_util as lu
+listed = lu.wrap_init(lambda *xs: xs, debug_info=jax.api_util.debug_info("f", max, (1,), dict()))
+for places, args in [((2, 0), (1, 2, 3)), (-1, (1, 2, 3)), (-1, (1, [2], 3))]:
+    for are_hashed in (True, False):
+        try:
+            some, rest = jax.api_util.argnums_partial(listed, places, args, are_hashed)
+            print(rest, some.call_wrapped(*map(float, rest)))
+        except ValueError as error:
+            print(str(error).partition(",")[0].partition(". ")[0])
 from jax.extend.core.primitives import call_p
 from jax._src.tree_util import broadcast_flattened_prefix_with_treedef as broadcast
 args, tree = jax.tree.flatten(((2.0, dict(a=3.0)),))

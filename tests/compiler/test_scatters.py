@@ -1,4 +1,4 @@
-"""Scatters of one number into each row are comparisons with the column; at a known place updates."""
+"""Scatters of one number into each row are comparisons with the column; others are updates."""
 
 import numpy as np
 import pytest

@@ -115,3 +115,21 @@ def test_what_does_not_fit_is_refused_in_jaxs_words(case):
     with pytest.raises(theirs.type) as ours:
         REFUSED[case](minijax)
     assert str(ours.value).split("\n")[0] == str(theirs.value)
+
+
+@pytest.mark.parametrize("elems", ["(v, v + 1)", "[v, i[0]]", "{'a': v, 'b': f.T}", "(v,)"])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("container", ["tuple", "list", "lambda xs: dict(enumerate(xs))"])
+def test_of_what_the_function_returns_the_leaves_count(agrees_with_jax, elems, reverse, container):
+    agrees_with_jax(
+        f"(lambda make: jax.tree.leaves(lax.associative_scan(lambda a, b: make([x * y for x, y in "
+        f"zip(*map(jax.tree.leaves, (a, b)))]), {elems}, reverse={reverse})))({container})")
+
+
+@pytest.mark.parametrize("expression", [
+    "lax.associative_scan(lambda a, b: (a[0],), (v, v))", "lax.associative_scan("
+    "lambda a, b: (a, b), v)", "lax.associative_scan(lambda a, b: (a + b,), v)",
+    "lax.reduce(v, 0., lambda a, b: [a + b], (0,))",
+    "lax.reduce((v, v), (0., 1.), lambda a, b: [a[0] + b[0], a[1] * b[1]], (0,))"])
+def test_other_numbers_of_leaves(agrees_with_jax, expression):
+    agrees_with_jax(expression)

@@ -78,7 +78,7 @@ def test_axes_that_jax_takes_are_taken(kind):
                 try:
                     out = lib.eval_shape(lambda: function(x, **{parameter: AXES[kind]}))  # noqa: B023
                     shapes.append([leaf.shape for leaf in lib.tree.leaves(out)])
-                except (TypeError, ValueError, IndexError):
+                except (TypeError, ValueError, IndexError, AssertionError):
                     shapes.append(None)
             count += shapes[1] is not None
             assert shapes[1] in (None, shapes[0]), name

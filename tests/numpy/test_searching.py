@@ -110,6 +110,9 @@ def test_a_list_of_places_is_refused_at_its_position(name):
     "jax.jit(lambda x: jnp.clip(x, 0, 1))(f)",
     "jax.jit(lambda x: jnp.piecewise(x, [x < 0], [0, lambda x: x]))(v)", "jnp.select([], [])",
     "jnp.select([b], [f, f])", "jnp.clip([1], 0)", "jnp.clip(c, 0, 1)",
+    "jnp.piecewise(v, [v < 1], [lambda x: x.sum(), lambda x: x - x.max()])",  # of one element
+    "jnp.piecewise(v, [v < 1], [lambda x, a, b: a.sum() * x + b, lambda x, a, b: b], f, b=s)",
+    "jnp.piecewise(s, [True], [lambda x: x.ndim + x])", "jnp.piecewise(v, [b], [lambda x: x[0]])",
 ])
 def test_selection(agrees_with_jax, expression):
     agrees_with_jax(expression)

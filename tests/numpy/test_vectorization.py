@@ -33,6 +33,15 @@ def test_vectorize(agrees_with_jax, expression):
     agrees_with_jax(expression)
 
 
+@pytest.mark.parametrize("result", [
+    "(v.sum(), v * 2)", "[v[:, None] * v, 3, 4.5]", "{'a': v, 'b': ()}", "None", "jnp.ones((2, 3))",
+])
+@pytest.mark.parametrize("array, axis", [("f", 0), ("f", 1), ("v", 0), ("t", -2)])
+def test_along_an_axis_a_function_may_return_a_tree(agrees_with_jax, result, array, axis):
+    agrees_with_jax("(lambda out: [str(jax.tree.structure(out)), *jax.tree.leaves(out)])("
+                    f"jnp.apply_along_axis(lambda v: {result}, {axis}, {array}))")
+
+
 def test_a_call_without_a_batch_is_the_call_of_the_function():
     program = minijax.make_jaxpr(minijax.numpy.vectorize(
         minijax.numpy.flip, signature="(n)->(n)"))(np.ones(3, np.float32))

@@ -75,7 +75,10 @@ NAMES = {
         "__name__", "__qualname__", "__module__")],
     "jit": lambda lib: repr(lib.jit(type("F", (), {
         "__call__": lambda self: 1, "__repr__": lambda self: 1 / 0})())),
-    "vmap": lambda lib: lib.vmap(takes).__doc__.partition("Original")[2],
+    "docstrings": lambda lib: [
+        transform(fun, *how).__doc__ for fun in (takes, lambda x: x) for transform, *how in (
+            [lib.vmap], [lib.grad], [lib.grad, 1], [lib.value_and_grad, (0, 1)], [lib.jacfwd],
+            [lib.jacrev, -1], [lib.hessian])],
     "isscalar": lambda lib: lib.numpy.isscalar(type("A", (), {
         "__jax_array__": lambda self: lib.numpy.float32(1)})()),
     "zeros of float0": lambda lib: [repr(f().shape) for f in map(lib.jit, (

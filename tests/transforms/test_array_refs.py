@@ -316,3 +316,33 @@ def test_only_a_first_value_prints_as_weak_as_in_jax(change):
         change(lib, ref)
         return repr(ref)
     assert text(minijax) == text(jax)
+
+
+def row_by_row(lib):
+    """Loops over the rows of references, which read and write them."""
+    rows, total = lib.new_ref(lib.numpy.arange(6.).reshape(3, 2)), lib.new_ref(0.)
+
+    def step(carry, x):
+        row, factor = x
+        row[0], total[...] = carry * factor, total[...] + row[1]
+        return carry + row[...].sum(), row[...] * 2
+    found = [lib.lax.scan(step, 1., (rows, lib.numpy.arange(3.)), reverse=reverse)
+             for reverse in (False, True)]
+    mapped = lib.lax.map(lambda row: row[...].sum(), rows)
+
+    def loss(x):
+        squares = lib.new_ref(x)
+
+        def square(carry, row):
+            row[...] = row[...] ** 2
+            return carry + row[...], None
+        return lib.lax.scan(square, 0., squares)[0] + 3 * lib.freeze(squares).sum()
+    x = lib.numpy.arange(3.)
+    return [found, mapped, rows[...], total[...], lib.grad(loss)(x),
+            lib.jit(loss)(x)]
+
+
+def test_scan_gives_its_body_references_to_rows(beside_jax):
+    ours, theirs = beside_jax(row_by_row)
+    for x, y in zip(minijax.tree.leaves(ours), minijax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)

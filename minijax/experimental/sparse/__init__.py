@@ -15,11 +15,14 @@ from minijax.experimental.sparse.bcoo import (
 from minijax.experimental.sparse.products import (bcoo_dot_general, bcoo_multiply_dense,
                                                   bcoo_multiply_sparse)
 from minijax.experimental.sparse.transform import bcoo_broadcast_in_dim, sparsify
+from minijax.util import absent
 
 
 def __getattr__(name: str) -> Any:
-    """Refuses JAX's other formats and their functions by name."""
-    if name.startswith(("BCSR", "CSR", "CSC", "COO", "bcsr_", "csr_", "coo_")):
+    """Refuses JAX's other formats, their functions and the modules by name."""
+    if sentence := absent.sentence(f"{__name__}.{name}"):
+        raise AttributeError(sentence)
+    if name.startswith(("bcsr_", "csr_", "coo_")):
         raise AttributeError(f"minijax has no jax.experimental.sparse.{name}: of the formats it "
                              "has BCOO, which BCOO.from_scipy_sparse makes of SciPy's matrices")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

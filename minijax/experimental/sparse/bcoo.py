@@ -48,6 +48,13 @@ class JAXSparse:
         return self.shape[0]
 
 
+class _Info(dict):
+    """What of a sparse array is no data, by name."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
 @tree_util.register_pytree_node_class
 class BCOO(JAXSparse):
     """A sparse array: the values and indices of its elements, perhaps in batches.
@@ -90,14 +97,16 @@ class BCOO(JAXSparse):
         traced = isinstance(self.data, core.Tracer)
         return f"{type(self.data).__name__}[{text}]" if traced else text
 
-    def tree_flatten(self) -> tuple[tuple, tuple]:
-        return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices)
+    def tree_flatten(self) -> tuple[tuple, _Info]:
+        return (self.data, self.indices), _Info(
+            shape=self.shape, indices_sorted=self.indices_sorted,
+            unique_indices=self.unique_indices)
 
     @classmethod
-    def tree_unflatten(cls, aux: tuple, children: Sequence[Any]) -> BCOO:
+    def tree_unflatten(cls, aux: dict[str, Any], children: Sequence[Any]) -> BCOO:
         new = object.__new__(cls)  # the children may be no arrays
         new.data, new.indices = children
-        new.shape, new.indices_sorted, new.unique_indices = aux
+        vars(new).update(aux)
         return new
 
     @classmethod
@@ -206,7 +215,8 @@ def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dens
         return jnp.stack([x.astype(index_dtype) for x in coordinates], -1)
     for _ in range(n_batch):
         places = vmap(places)
-    new = BCOO.tree_unflatten((mat.shape, True, True), (None, places(is_some)))
+    aux = {"shape": mat.shape, "indices_sorted": True, "unique_indices": True}
+    new = BCOO.tree_unflatten(aux, (None, places(is_some)))
     new.data = of_each_batch(new, elements_at, mat)
     return new
 
@@ -621,7 +631,7 @@ def _example(part: Callable, _: Any, value: BCOO, axis: int | None) -> BCOO:
         raise ValueError(f"Cannot map in_axis={axis} for BCOO array with n_batch={value.n_batch}. "
                          "in_axes for batched BCOO operations must correspond to a batched "
                          "dimension.")
-    aux = (without(value.shape, [axis]), value.indices_sorted, value.unique_indices)
+    aux = value.tree_flatten()[1] | {"shape": without(value.shape, [axis])}
     return BCOO.tree_unflatten(aux, (part(value.data, axis), part(value.indices, axis)))
 
 
@@ -633,7 +643,7 @@ def _batched(joined: Callable, size: int, example: BCOO, axis: int | None) -> BC
                          f"n_batch={example.n_batch}. BCOO batch axes must be a contiguous block "
                          "of leading dimensions.")
     data, indices = (joined(size, x, axis) for x in (example.data, example.indices))
-    aux = (with_item(example.shape, axis, size), example.indices_sorted, example.unique_indices)
+    aux = example.tree_flatten()[1] | {"shape": with_item(example.shape, axis, size)}
     return BCOO.tree_unflatten(aux, (data, indices))
 
 

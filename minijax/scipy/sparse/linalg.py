@@ -85,7 +85,8 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
                          "'batched'")
     size = sum(jnp.size(x) for x in tree_util.tree_leaves(b))
     method = functools.partial(_gmres, restart=min(restart, size))
-    x = _as_weak(b, _isolve(method, A, b, x0, tol, atol, maxiter, M))
+    x = _as_weak(b, _isolve(method, A, b, x0, tol, atol, maxiter, M,
+                            smallest=lambda dtype: jnp.finfo(dtype).eps))
     is_nan = functools.reduce(operator.or_, (
         jnp.any(jnp.isnan(leaf)) for leaf in tree_util.tree_leaves(x)))
     return x, jnp.where(is_nan, -1, 0)
@@ -97,8 +98,9 @@ def _as_weak(b: Any, x: Any) -> Any:
 
 
 def _isolve(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, atol: float,
-            maxiter: int | None, M: Any, can_be_symmetric: bool = False) -> Any:
-    """The solution by a method for flat vectors."""
+            maxiter: int | None, M: Any, can_be_symmetric: bool = False,
+            smallest: Callable[[Any], Any] = lambda dtype: jnp.finfo(dtype).tiny ** 0.5) -> Any:
+    """The solution by a method for flat vectors; a smaller residual counts as 0."""
     b = tree_util.tree_map(jnp.asarray, b)
     x0 = tree_util.tree_map(jnp.zeros_like if x0 is None else jnp.asarray, b if x0 is None else x0)
     apply, near_inverse = _normalize_matvec(A), (lambda x: x) if M is None else _normalize_matvec(M)
@@ -113,7 +115,8 @@ def _isolve(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, a
 
     def solve(apply: Callable, b: Any) -> Any:
         flat, unravel = ravel_pytree(b)
-        limit = jnp.maximum(tol * _norm(flat), atol)
+        size = _norm(flat)
+        limit = jnp.maximum(jnp.maximum(tol * size, atol), float(smallest(size.dtype)))
 
         def of_flat(f: Callable) -> Operator:
             return lambda x: ravel_pytree(f(unravel(x)))[0]

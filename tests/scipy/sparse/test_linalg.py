@@ -40,3 +40,11 @@ def test_arguments(agrees_with_jax, expression):
 @pytest.mark.parametrize("name, matrix", METHODS[:3])
 def test_a_few_steps(agrees_with_jax, name, matrix, steps):
     agrees_with_jax(f"jax.scipy.sparse.linalg.{name}({matrix}, v, maxiter={steps})[0]", 1e-4)
+
+
+@pytest.mark.parametrize("name", ["cg", "bicgstab", "gmres"])
+@pytest.mark.parametrize("arguments", [
+    "v * 0", "v * 0, tol=0.", "{A} @ v, v", "{A} @ v, v, tol=0.", "v * 0, v * 1e-21, tol=0.",
+    "v * 1e-21", "{A} @ v, v * (1 + 1e-7)"])
+def test_a_residual_of_nearly_nothing_is_0(agrees_with_jax, name, arguments):
+    agrees_with_jax(f"jax.scipy.sparse.linalg.{name}({A}, {arguments.format(A=A)})", 1e-5)
