@@ -80,6 +80,25 @@ def test_a_method_can_be_jitted_where_it_is_defined():
     assert Model().apply(3.0) == 6.0
 
 
+@pytest.mark.parametrize("ask", [
+    lambda m: (type(m).__name__, m.__name__, m.__qualname__, m.__doc__, type(m.__func__).__name__),
+    lambda m: (m == m, hash(m) == hash(m), m.__self__.weight, str(inspect.signature(m))),
+    lambda m: repr(m).partition(" of ")[0], lambda m: m.lower(m.__self__, 3.0).out_tree,
+    lambda m: float(m(3.0))])
+def test_it_is_a_bound_method_there(beside_jax, ask):
+    def asked(lib):
+        class Layer:
+            weight = 2.0
+
+            @functools.partial(lib.jit, static_argnums=0)
+            def scaled(self, x):
+                """x, scaled."""
+                return x * self.weight
+        return ask(Layer().scaled)
+    ours, theirs = beside_jax(asked)
+    assert str(ours) == str(theirs)
+
+
 def test_static_arguments_are_values():
     @functools.partial(minijax.jit, static_argnums=1, static_argnames="flip")
     def f(x, n, flip=False):

@@ -1,5 +1,6 @@
 """The public modules of JAX: each is here, or its import says what to do instead."""
 
+import functools
 import json
 import os
 import subprocess
@@ -71,3 +72,22 @@ for statement in ("{name}", "import {name}; {name}.something", "from {name} impo
 """).splitlines()
     text = absent.sentence(name)
     assert said == ["False", *[f"AttributeError {text}"] * 2, f"NotImplementedError {text}"]
+
+
+@pytest.mark.parametrize("name", absent.FORMER)
+def test_what_jax_had_until_this_version_is_refused_with_its_successor(name):
+    parent, _, last = f"minijax.{name}".rpartition(".")
+    said = run(f"""
+import importlib
+module = importlib.import_module("{parent}")
+print(hasattr(module, "{last}"))
+for ask in (lambda: module.{last}, lambda: exec("from {parent} import {last}")):
+    try:
+        ask()
+    except (AttributeError, ImportError) as error:
+        print(error)
+""").splitlines()
+    assert said == ["False", *[
+        f"jax.{name} was deprecated, and is removed: use {absent.FORMER[name]} instead."] * 2]
+    with pytest.raises(AttributeError, match="deprecated"):
+        functools.reduce(getattr, name.split("."), jax)

@@ -92,6 +92,10 @@ def test_a_type_is_registered_once():
             ours.register_pytree_node(taken, lambda x: ((), None), lambda d, c: None)
     with pytest.raises(TypeError, match="must be a class, not 3"):
         ours.register_pytree_node(3, lambda x: ((), None), lambda d, c: None)
+    for functions in ((1, lambda d, c: None), (lambda x: ((), None), None)):
+        with pytest.raises(TypeError, match="registered with two functions, not with"):
+            ours.register_pytree_node(int, *functions)
+    assert ours.tree_leaves([3]) == [3]
 
 
 @pytest.mark.parametrize("returned", [3, ([1], 2, 3), (1, 2)])

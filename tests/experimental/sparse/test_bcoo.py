@@ -75,6 +75,7 @@ X = sparse.BCOO.fromdense(A)
     (lambda: X == A, "sparse rule for eq is not implemented"),
     (lambda: V - X, "Subtraction between sparse and dense array"),
     (lambda: 1 / X, "Division by a sparse array is not implemented"),
+    (lambda: jnp.sin(X), r"sin requires ndarray or scalar arguments, got <class '.*BCOO'>"),
     (lambda: X + 1, "Addition between a sparse array X and a dense array Y is not implemented"),
     (lambda: sparse.sparsify(lambda x: lax.cumsum(x))(X), "sparse rule for cumsum"),
     (lambda: X.update_layout(n_batch=1), "call bcoo_fromdense"),
@@ -88,6 +89,15 @@ X = sparse.BCOO.fromdense(A)
 def test_what_would_be_dense_or_cannot_be_is_refused(call, words):
     with pytest.raises(Exception, match=words):
         call()
+
+
+def test_its_tree_prints_as_jaxs():
+    for lib in (minijax, jax):
+        tree = lib.tree.structure({"a": lib.experimental.sparse.BCOO.fromdense(A)})
+        assert str(tree) == (
+            "PyTreeDef({'a': CustomNode(BCOO[{'shape': " + str(A.shape) +
+            ", 'indices_sorted': True, 'unique_indices': True}], [*, *])})")
+        assert isinstance(hash(tree), int)
 
 
 def test_padding_counts_for_nothing():
