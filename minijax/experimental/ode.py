@@ -58,12 +58,16 @@ def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
       The tree of `y0`, whose arrays have a new leading axis of size n.
 
     Raises:
-      TypeError: when `t` or `args` are not what they should be.
+      TypeError: when `y0`, `t` or `args` are not what they should be.
     """
     tree_util.tree_map(lambda arg: core.as_value_or_raise(arg, lambda: (
         f"The contents of odeint *args must be arrays or scalars, but got {arg}.")), args)
     if not jnp.issubdtype(t.dtype, jnp.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
+    dtype = ravel_pytree(y0)[0].dtype
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        raise TypeError("y0 must have floating-point numbers, to which steps can be added, but is "
+                        f"of {dtype}.")
     converted, consts = closure_convert(func, y0, t[0], *args)
     return _odeint(converted, Limits(rtol, atol, mxstep, hmax), y0, t, *args, *consts)
 

@@ -44,6 +44,7 @@ def is_array_like(x: Any) -> bool:
     (True, False)
     """
     return (isinstance(x, _ARRAYS) or hasattr(x, "__jax_array__")
+            or hasattr(x, "struct")  # a ShapeDtypeStruct, which is an array while one traces
             or isinstance(x, tuple(core.stand_ins)))
 
 

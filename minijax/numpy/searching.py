@@ -77,7 +77,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     Array([2., 1.], dtype=float32)
     """
     # JAX: a switch for each element; here all functions run, and `where` chooses.
-    condlist, functions = list(map(stood_for, condlist)), list(funclist)
+    condlist, functions = [creation.asarray(c, bool) for c in condlist], list(funclist)
     if len(functions) not in (len(condlist), len(condlist) + 1):
         raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
                          f"{len(condlist) + 1} functions are expected; got {len(functions)}")
@@ -269,8 +269,8 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None,
     Args:
       bins: how many, or their edges; a pair where they differ.
     """
-    if np.ndim(bins) and len(bins) not in (1, 2):
-        bins = [bins, bins]
+    if (isinstance(bins, Sequence) or getattr(bins, "ndim", False)) and len(bins) not in (1, 2):
+        bins = [creation.asarray(bins)] * 2
     counts, (x_edges, y_edges) = histogramdd(lax.stack(promote_dtypes(x, y), 1), bins, range,
                                              weights, density)
     return counts, x_edges, y_edges

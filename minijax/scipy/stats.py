@@ -48,7 +48,7 @@ def distribution(block: type, prepare: Callable = special.promote_to_float) -> A
             formulas.setdefault(name.removeprefix("log"), _after(jnp.exp, formulas[name]))
     module = ModuleType(f"{__name__}.{block.__name__}", block.__doc__)
     for name, formula in formulas.items():
-        formula.__qualname__ = f"{block.__name__}.{name}"
+        formula.__name__, formula.__qualname__ = name, f"{block.__name__}.{name}"
         function = prepare(formula)
         function.__module__, function.__name__, function.__qualname__ = module.__name__, name, name
         function.__doc__ = function.__doc__ or _SUMMARIES[name]

@@ -79,3 +79,16 @@ def test_refused(times, args):
             m.odeint(lambda y, t, *_: y, m.jnp.array(Y), m.jnp.array(times), *args)
         told.append(str(error.value))
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("start", [1, True, {"a": np.arange(2)}])
+def test_a_start_that_no_step_can_change_is_refused(start):
+    for m in BOTH:
+        with pytest.raises(TypeError):
+            m.odeint(lambda y, t: y, start, m.jnp.array([0., 1.]))
+
+
+def test_a_start_of_nothing_or_with_an_integer_beside_a_float_is_not_refused():
+    for start in ({}, {"a": 1., "n": 2}):
+        ours, theirs = (m.odeint(lambda y, t: y, start, m.jnp.array([0., 1.])) for m in BOTH)
+        assert str(ours.get("n")) == str(theirs.get("n"))

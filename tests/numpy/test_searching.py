@@ -112,6 +112,9 @@ def test_a_list_of_places_is_refused_at_its_position(name):
     "jnp.select([b], [f, f])", "jnp.clip([1], 0)", "jnp.clip(c, 0, 1)",
     "jnp.piecewise(v, [v < 1], [lambda x: x.sum(), lambda x: x - x.max()])",  # of one element
     "jnp.piecewise(v, [v < 1], [lambda x, a, b: a.sum() * x + b, lambda x, a, b: b], f, b=s)",
+    "jnp.piecewise(v, [[True, False, False], [0., 2., 0.]], [1, lambda x: x])",
+    "jnp.histogram2d(v, v, [0., 1., 4.])", "jnp.histogram2d(v, v, 'auto')",
+    "jnp.histogram2d(v, v, np.int32(2))",
     "jnp.piecewise(s, [True], [lambda x: x.ndim + x])", "jnp.piecewise(v, [b], [lambda x: x[0]])",
 ])
 def test_selection(agrees_with_jax, expression):
