@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         flatten_one_level_with_keys, is_tree_node, register_dataclass, register_static,
         tree_reduce_associative, tree_transpose, treedef_children, treedef_is_leaf, treedef_tuple)
 
-_prefix_errors = lazily.later("minijax.util.tree_errors", "prefix_errors")
+_first_error = lazily.later("minijax.util.tree_errors", "first_error")
+_axes_error = lazily.later("minijax.util.tree_errors", "axes_error")
 T = TypeVar("T")
 KeyEntry = TypeVar("KeyEntry", bound=Any)
 FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]]
@@ -97,9 +98,7 @@ def _up_to_or_explain(treedef: PyTreeDef, prefix: Any, full: Any, name: str,
     try:
         return treedef.flatten_up_to(full)
     except ValueError as problem:
-        for explain in _prefix_errors(prefix, full, is_leaf, is_leaf_takes_path):
-            raise explain(name) from None
-        raise problem from None
+        raise _first_error(problem, name, prefix, full, is_leaf, is_leaf_takes_path) from None
 
 
 _UNSPECIFIED: Any = object()
@@ -158,10 +157,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any) -> list[Any]:
     try:
         return broadcast_prefix(axes, full, _is_none)
     except ValueError:
-        found = [str(explain(name)) for explain in _prefix_errors(axes, full, _is_none)]
-        details = "\n".join(found)
-        raise ValueError(f"{name} specification must be a tree prefix of the corresponding value; "
-                         f"\n  Mismatch details ({len(found)} found):\n  {details}") from None
+        raise _axes_error(name, axes, full, _is_none) from None
 
 
 def _is_none(x: Any) -> bool:

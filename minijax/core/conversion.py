@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.util import caches, source_info
+from minijax.util import caches, lazily
 from minijax import config, dtypes
 from minijax.core.array import AbstractArray, Array, ArrayImpl, Typed, array_from_buffer
 from minijax.core.trace import base_trace, current_trace, is_ref
 from minijax.core.types import ShapedArray
+
+_too_large = lazily.later("minijax.util.overflow_errors", "too_large")
 
 
 # Scalars are converted so often that the arrays of small ones are cached.
@@ -39,7 +41,7 @@ def as_value(x: Any) -> Array:
             sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
             return _scalar_array(x, kind.__name__, sign, config.enable_x64.value)
         except OverflowError:
-            raise source_info.too_large(x, dtypes.default_int_dtype()) from None
+            raise _too_large(x, dtypes.default_int_dtype()) from None
     return _as_value_slow(x)
 
 

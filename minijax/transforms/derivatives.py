@@ -13,13 +13,16 @@ from typing import Any
 
 
 from minijax import core, dtypes, tree_util
-from minijax.util import source_info, tracebacks
+from minijax.util import lazily, source_info, tracebacks
 from minijax.core import Array, ShapedArray, Zero, transpose
 from minijax.transforms.arguments import check_function, flattened
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import LinearProgram, linearize_flat
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.tracing import FlatFunction, check_arg
+
+_tree_error = lazily.later("minijax.transforms.tangent_errors", "tree_error")
+_type_error = lazily.later("minijax.transforms.tangent_errors", "type_error")
 
 
 # ── Flat arguments and the trees around them ─────────────────────────────────────────────────
@@ -113,8 +116,8 @@ class Derivative:
         """The leaves of a cotangent of the result, refused if their types differ."""
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != self.out_tree:
-            raise ValueError(_tree_message(self.info, self.out_tree, tree))
-        return [_checked(aval, ct, _OF_VJP) for aval, ct in zip(self.out_avals, cts, strict=True)]
+            raise _tree_error(self.info, self.out_tree, tree)
+        return [_checked(aval, ct, True) for aval, ct in zip(self.out_avals, cts, strict=True)]
 
     @tracebacks.api_boundary
     def push(self, jaxpr: Jaxpr, residuals: Sequence[Any], *tangents: Any) -> Any:
@@ -123,7 +126,7 @@ class Derivative:
         dots, tree = tree_util.tree_flatten(tangents)
         if tree != in_tree:
             raise TypeError(f"expected {in_tree}, got {tree}")
-        values = [_checked(aval, t, _OF_LINEARIZED)
+        values = [_checked(aval, t, False)
                   for aval, t in zip(self.in_avals, dots, strict=True)]
         closed = ClosedJaxpr(jaxpr, tuple(residuals))
         run = LinearProgram(closed, self.in_has_tangent, self.out_zeros)
@@ -345,41 +348,11 @@ tree_util.register_pytree_node(
     lambda fixed, children: VJP(fixed[0], children[0], children[1], fixed[1]))
 
 
-def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
+def _checked(x: ShapedArray, tangent: Any, is_of_vjp: bool) -> Any:
     """A tangent or cotangent, refused if its type does not match `x`."""
     t, want = check_arg(tangent), x.to_tangent_aval()
     # JAX: accepts any number of the right shape for a result without derivative
-    fits = message is _OF_VJP and want.dtype == dtypes.float0 or want.dtype == t.dtype
+    fits = is_of_vjp and want.dtype == dtypes.float0 or want.dtype == t.dtype
     if want.shape != t.shape or not fits or want.vma != t.aval.vma and t.dtype != dtypes.float0:
-        got, of, want_ = ("~" * (message is _OF_LINEARIZED and a.weak_type) + a.str_long()
-                          for a in (t.aval, x, want))
-        raise ValueError(message.format(got=got, want=want_, of=of,
-                                        cure=_pcast_advice(want.vma, t.aval.vma)))
+        raise _type_error(x, t.aval, is_of_vjp)
     return Zero(want) if want.dtype == dtypes.float0 else t
-
-
-def _pcast_advice(of_primal: frozenset, of_tangent: frozenset) -> str:
-    """What to cast where a tangent varies along other axes of a mesh than its primal."""
-    casts = {"primal value passed to `jax.linearize`": of_tangent - of_primal,
-             "tangent value passed to the callable `f_jvp` returned by `jax.linearize`":
-             of_primal - of_tangent}
-    lines = [f"\n  * applying `jax.lax.pcast(..., {tuple(names)}, to='varying')` to the {what};"
-             for what, names in casts.items() if names]
-    return "".join([" \nThis might be fixed by:"] * bool(lines) + lines)
-
-
-_OF_LINEARIZED = (
-    "linearized function called on tangent values inconsistent with the original primal values:\n"
-    "Got tangent aval {got} for primal aval {of} but expected {want}.{cure}")
-_OF_VJP = ("unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {got}, but "
-           "expected {want} because the corresponding output of the differentiated function had "
-           "JAX type {of}")
-
-
-def _tree_message(info: Any, expected: tree_util.PyTreeDef, got: tree_util.PyTreeDef) -> str:
-    differences = tree_util.equality_errors_pytreedef(expected, got)
-    return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
-            "must match the pytree\nstructure of the differentiated function "
-            f"{info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(
-                f"  * out{tree_util.keystr(path)} was a {was} in the original output, but a {now} "
-                f"here, so {why}." for path, was, now, why in differences))

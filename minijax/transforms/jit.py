@@ -50,6 +50,7 @@ def clear_caches() -> None:
 
 
 # ── The jitted function ──────────────────────────────────────────────────────────────────
+_name_argument = lazily.later("minijax.util.overflow_errors", "name_argument")
 _incomparable = lazily.later("minijax.util.tree_errors", "incomparable")
 
 
@@ -99,7 +100,7 @@ class CallArguments:
         try:
             return core.as_value_or_raise(x, refusal)
         except OverflowError as error:
-            source_info.name_argument(error, name())
+            _name_argument(error, name())
             raise
 
     @property

@@ -71,6 +71,19 @@ def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: Callable[..., bool]
     return [functools.partial(_prefix_error, difference) for difference in differences]
 
 
+def first_error(problem: ValueError, name: str, *trees: Any) -> ValueError:
+    """The first reason why a tree, which the message calls `name`, is no prefix of another."""
+    return next((explain(name) for explain in prefix_errors(*trees)), problem)
+
+
+def axes_error(name: str, axes: Any, full: Any, is_leaf: IsLeaf) -> ValueError:
+    """Why `axes`, which the message calls `name`, are no prefix of a tree: all reasons."""
+    found = [str(explain(name)) for explain in prefix_errors(axes, full, is_leaf)]
+    details = "\n".join(found)
+    return ValueError(f"{name} specification must be a tree prefix of the corresponding value; "
+                      f"\n  Mismatch details ({len(found)} found):\n  {details}")
+
+
 def _prefix_error(difference: _Difference, name: str) -> ValueError:
     path, what, prefix, full = difference
     differ, rest = _PREFIX_MESSAGES[what]
