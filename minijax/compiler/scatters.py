@@ -1,6 +1,5 @@
-"""Scatters at a known place become updates of a slice. Scatters into equal numbers: of one number
-into each row they become comparisons with the column, which are fused with what reads them; sums
-with others become in-place scatter-adds.
+"""Scatters at a known place become updates of a slice; of one number into each row of equal numbers
+comparisons with the column, fused with what reads them; sums with zeros in-place scatter-adds.
 
 The last two are derivatives, of reading a column of each row, and a window.  Builds on jaxpr.py.
 Chapter 22. In XLA: fusions of `dynamic-update-slice`; in JAX: references that accumulate.

@@ -262,8 +262,7 @@ class FlatFunction:
         return result
 
     def _checked(self, place: int, leaf: Any) -> Array:
-        info = self.debug_info
-        if info is None:
+        if (info := self.debug_info) is None:
             return check_arg(leaf)
         if core.is_ref(leaf):
             raise ValueError(f"function {info.func_src_info} traced for {info.traced_for} returned "
