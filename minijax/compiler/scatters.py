@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax.core import Array, tracing
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
+from minijax.primitives import algebra
 from minijax.primitives.ad_util import broadcast_at, broadcast_in_dim_p, reshaped
-from minijax.primitives.algebra import add, max, min, mul, sub
 from minijax.primitives.axes import without
 from minijax.primitives.comparison import clamp, eq, select_n_p
 from minijax.primitives.convert import convert_element_type_p
@@ -26,11 +26,6 @@ from minijax.primitives.slicing import slice
 from minijax.primitives.windows import GatherScatterMode, ScatterDimensionNumbers
 
 LARGE = 1 << 10  # numbers: for fewer it does not matter
-
-# The names of scatters, and how updates are joined with what is there.
-_JOINS: dict[str, Callable[[Array, Array], Array]] = {
-    "scatter": lambda x, new: new, "scatter-add": add, "scatter-sub": sub, "scatter-mul": mul,
-    "scatter-min": min, "scatter-max": max}
 
 
 def as_comparison(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
@@ -64,7 +59,7 @@ def as_comparison(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn],
                      broadcast_at(columns, rest, shape))
         value = broadcast_at(value, (), shape)
         new = broadcast_at(updates, rest, shape)
-        return [select_n_p.bind(is_here, value, add(value, new) if adds else new)]
+        return [select_n_p.bind(is_here, value, algebra.add(value, new) if adds else new)]
     args = value, columns, updates
     return tracing.stage(select, [x.aval for x in args]), args
 
@@ -78,8 +73,8 @@ def as_update(eqn: JaxprEqn, value_of: Callable[[Atom], Any]
     >>> "scatter" in lowered.as_text("simplified")
     False
     """
-    join = _JOINS.get(eqn.primitive.name)
-    if join is None or len(eqn.outvars) > 1 or eqn.invars[1].aval.ndim != 1:
+    scatter, _, op = eqn.primitive.name.partition("-")
+    if scatter != "scatter" or len(eqn.outvars) > 1 or eqn.invars[1].aval.ndim != 1:
         return None
     (x, indices, updates), numbers = eqn.invars, eqn.params["dimension_numbers"]
     known = value_of(indices)
@@ -96,8 +91,9 @@ def as_update(eqn: JaxprEqn, value_of: Callable[[Atom], Any]
         return None
 
     def update(x: Array, updates: Array) -> list[Array]:
-        new = join(slice(x, starts, ends), reshaped(updates, window))
-        return [dynamic_update_slice(x, new, starts)]
+        new = reshaped(updates, window)
+        joined = getattr(algebra, op)(slice(x, starts, ends), new) if op else new
+        return [dynamic_update_slice(x, joined, starts)]
     return tracing.stage(update, [x.aval, updates.aval]), (x, updates)
 
 

@@ -44,7 +44,9 @@ PROGRAMS = {
     "rows that end within a vector": lambda x: jnp.exp(x[:, :28]) * 2 + x[:, 3:31].cumsum(0),
     "a short row": lambda x: jnp.tanh(x[:, :7]) + lax.rev(x[:, :7], (1,)),
     "rows that are added to in place": lambda x: lax.fori_loop(
-        0, 3, lambda i, y: y.at[i, :77].mul(2.).at[:, 100:129].add(y[:, 200:229]), x),
+        0, 3, lambda i, y: lax.scatter_add(
+            y.at[i, :77].mul(2.), jnp.stack([0, 100 + i]), y[:, 200:229],
+            lax.ScatterDimensionNumbers((0, 1), (), (0, 1))), x),
     "the largest of rows of eight": lambda x: x.reshape(-1, 8).max(1),
     "sums of integers": lambda x: jnp.sum((x * 9).astype(jnp.int32), 1),
     "a product": lambda x: x[:, :500] @ x[:, 500:].T,

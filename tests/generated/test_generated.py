@@ -142,7 +142,7 @@ def test_what_small_changes_turn_over_is_no_difference():
     assert firm(wanted, [same, same], found).all() and not firm(wanted, [same, moved], found).any()
 
 
-@pytest.mark.parametrize("seed", [1, 15])
+@pytest.mark.parametrize("seed", [6, 9])
 def test_noise_of_operations_reaches_the_results_and_raises_nothing(seed):
     program = generate(seed)
     results = uncompiled(program)
