@@ -181,8 +181,8 @@ UNEXPLAINED = {f"minijax.{name}" for name in (
     "placement.device_put", "placement.gathering", "placement.memory_profile",
     "placement.memory_spaces", "placement.mpi", "placement.out_sharding", "placement.pmap",
     "placement.processes", "placement.shard_map", "transforms.derived", "transforms.scopes",
-    "util.absent", "util.callback_errors", "util.command_line", "util.jax_flags",
-    "util.users_calls")}
+    "transforms.tangent_errors", "util.absent", "util.callback_errors", "util.command_line",
+    "util.jax_flags", "util.overflow_errors", "util.users_calls")}
 
 
 def test_the_course_explains_the_whole_core() -> None:
