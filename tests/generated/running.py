@@ -400,6 +400,8 @@ def firm(y: np.ndarray, runs: list[np.ndarray], x: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         spread = np.max(np.abs(stack - widened(y)), axis=0)
     firm = np.all(np.isfinite(stack) == np.isfinite(widened(y)), axis=0)
+    # of terms beyond the largest number, their order says whether the sum is infinite or nan
+    firm &= np.isfinite(widened(x)) | np.isfinite(widened(y))
     return firm & differs(x, y, 30 * np.nan_to_num(spread, posinf=0))
 
 

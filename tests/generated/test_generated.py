@@ -140,6 +140,8 @@ def test_what_small_changes_turn_over_is_no_difference():
     wanted, found = np.int32([1, 0, 5]), np.int32([0, 1, 5])
     same, moved = np.int32([1, 0, 5]), np.int32([1, 1, 4])  # one that is counted elsewhere
     assert firm(wanted, [same, same], found).all() and not firm(wanted, [same, moved], found).any()
+    lost, huge = np.float32([np.nan, np.nan]), np.float32([np.inf, 1])  # a nan for 1 is one
+    assert firm(lost, [lost], huge).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("seed", [6, 9])
