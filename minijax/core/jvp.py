@@ -44,14 +44,13 @@ class JVPTrace(RuleTrace):
         super().__init__(Level(parent, debug_info), parent)
 
     def join(self, primal: Array, tangent: Tangent) -> Array:
-        return primal if isinstance(tangent, Zero) else JVPTracer(self, primal, tangent)
+        return primal if is_symbolic_zero(tangent) else JVPTracer(self, primal, tangent)
 
     def split(self, x: Array) -> tuple[Array, Tangent]:
         return (x.primal, x.tangent) if self.owns(x) else (x, Zero(x.aval.to_tangent_aval()))
 
     def join_all(self, primals: Sequence[Array], tangents: Sequence[Tangent]) -> list[Array]:
-        return [p if is_symbolic_zero(t) else JVPTracer(self, p, t)
-                for p, t in zip(primals, tangents, strict=True)]
+        return [self.join(p, t) for p, t in zip(primals, tangents, strict=True)]
 
     def split_all(self, xs: Sequence[Array]) -> tuple[list[Array], list[Tangent]]:
         pairs = [self.split(x) for x in xs]

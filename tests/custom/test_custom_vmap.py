@@ -117,3 +117,14 @@ def test_a_sequential_vmap_has_its_rule_inside_of_the_loop():
     for lib in (minijax, jax):
         of_vmap, of_map = programs(lib)
         assert str(of_vmap) == str(of_map) and "custom_vmap_call" in str(of_map)
+
+
+def test_nothing_is_computed_of_the_tangent_of_an_integer_result():
+    def least(x):
+        places = minijax.custom_batching.sequential_vmap(
+            lambda row: minijax.numpy.argmax(row, 1))(x)
+        return minijax.vmap(lambda k: minijax.lax.pmin(k, "k"), axis_name="k")(places)
+    x = np.ones((2, 3), np.float32)
+    for f in (least, minijax.jit(least)):
+        value, tangent = minijax.jvp(f, (x,), (x,))
+        assert value.tolist() == [0, 0] and tangent.dtype == minijax.dtypes.float0
