@@ -18,8 +18,8 @@ from minijax.primitives.algebra import add_p, div_p, masked_p, mul_p, neg_p, sqr
 from minijax.primitives.analytic import exp_p, log_p, pow_p
 from minijax.primitives.rounding import abs_p
 
-# Here k and l are constants, p bools that are no constants. For divisors that are broadcast see
-# `multiply_by_reciprocals`.
+# Here k and l are constants; p is an array of bools, but no constant, whose product XLA computes
+# while it compiles. For divisors that are broadcast see `multiply_by_reciprocals`.
 LAWS = """
 a / k = a * (1 / k)
 a + 0 = a

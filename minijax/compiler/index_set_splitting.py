@@ -1,11 +1,10 @@
-"""Loops with conditions become several, in which these are constant: index-set splitting makes one
-for each range of the index, loop unswitching a branch with two, if the index does not matter.
+"""Index-set splitting: a loop with conditions on its index becomes one loop for each range in which
+they are constant.
 
 Builds on arithmetic.py. For concatenated and padded arrays; llvm.py prints the result. Chapter 24.
-In LLVM: index set splitting, which its default passes lack, and `simple-loop-unswitch`.
+In LLVM: index set splitting, which its default passes lack.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import pairwise
@@ -14,16 +13,13 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic
-from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Load, Operand, Scalar, Statement,
-                    bodies, changed, defined, innermost_first, integer, substituted, used, walk,
-                    with_bodies, with_origin)
-from .probe import cost_of
+from .loops import (BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, bodies, changed,
+                    defined, integer, substituted, walk, with_bodies, with_origin)
 
 # Iterations of a loop that is split: its own, and with those of the loops inside and around.
 MIN_ITERATIONS, MIN_TOTAL = 4, 512
 MAX_LOOPS = 8  # loops that one is split into
 MAX_STATEMENTS = 99  # statements: a longer body is not copied
-SAVED = 2 / 3  # of the loop's operations that one side of a choice must do without
 TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
@@ -132,52 +128,3 @@ def specialized(body: Iterable[Statement], names: dict, b: Arithmetic) -> tuple[
         inside = with_bodies(each, lambda inner: specialized(inner, names, b))
         result.append(with_origin(substituted(inside, names), each))
     return tuple(result)
-
-
-# -- loop unswitching ------------------------------------------------------------------------------
-
-
-@innermost_first
-def unswitch_loops(loop: For) -> Iterable[Statement]:
-    """Loops inside of the branches on which they depend."""
-    inside = list(walk(loop.body))
-    if (loop.trip_count or MIN_ITERATIONS) < MIN_ITERATIONS or len(inside) > MAX_STATEMENTS or any(
-            isinstance(each, For) for each in inside):
-        return [loop]
-    own = {defined(each) for each in inside}
-    # Each branch would be in a copy of the loop for both values of each test.
-    if 2 ** len({each.test for each in loop.body if isinstance(each, If)} - own) > MAX_LOOPS:
-        return [loop]
-    for each in loop.body:
-        match each:
-            case If(test):
-                most = math.inf
-            case Let(_, "select", (test, *_)):
-                most = (1 - SAVED) * cost_of(loop.body)
-            case _:
-                continue
-        if isinstance(test, Constant) or test in own:
-            continue
-        sides = [_with_test(loop, test, value) for value in (True, False)]
-        if min(cost_of(side.body) for side in sides) < most:
-            return [If(test, *(unswitch_loops([side]) for side in sides))]
-    return [loop]
-
-
-def _with_test(loop: For, test: Operand, value: bool) -> For:
-    """The loop where a test is known."""
-    b, index = Arithmetic(), Scalar(loop.index.name, INT64)
-    body = specialized(loop.body, {loop.index: index, test: b.const(value, BOOL)}, b)
-    return changed(loop, index=index, body=without_unused(body))
-
-
-def without_unused(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The statements without operations and loads whose results nothing uses."""
-    kept: list[Statement] = []
-    every = tuple(body)
-    needed = {x for outer in every if bodies(outer) for each in walk((outer,)) for x in used(each)}
-    for each in reversed(every):
-        if not isinstance(each, Let | Load) or each.target in needed:
-            kept.append(each)
-            needed.update(used(each))
-    return tuple(reversed(kept))

@@ -9,12 +9,14 @@ from dataclasses import replace
 
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
+from .delinearization import delinearize
 from .function_text import FunctionText, llvm_type
-from .index_set_splitting import split_loops, unswitch_loops
+from .index_set_splitting import split_loops
 from .integer_order import order_as_integers
 from .interrupts import sites
-from .loop_coalescing import coalesce_loops, delinearize
+from .loop_coalescing import coalesce_loops
 from .loop_unrolling import unroll_loops
+from .loop_unswitching import unswitch_loops
 from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, cached_on_node,
                     transformed_once, walk)
 from .memory import WORD

@@ -91,14 +91,14 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     return mul_p.bind(x, y)
 
 
-def masked_type(x: ShapedArray, mask: ShapedArray) -> list[ShapedArray]:
+def _masked_type(x: ShapedArray, mask: ShapedArray) -> list[ShapedArray]:
     return [x.update(shape=np.broadcast_shapes(x.shape, mask.shape))]
 
 
 # XLA selects what a program multiplies by bools, so a nan times False is 0; derivatives multiply.
 masked_p = elementwise(
     "masked", impl=lambda x, mask: [np.where(mask, x, np.zeros((), x.dtype))],
-    abstract_eval=masked_type, complex_parts=each_part,
+    abstract_eval=_masked_type, complex_parts=each_part,
     derivatives=(lambda t, z, x, mask: mul(t, convert_element_type(mask, t.dtype)), None),
     element=lambda s, x, mask: s.select(mask, x, s.const(0, x.dtype)),
     examples=table("", (np.array([1, np.nan, np.inf], np.float32), np.array([True, False, False])),

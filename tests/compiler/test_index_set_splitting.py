@@ -9,10 +9,10 @@ import pytest
 import minijax
 from minijax.core import tracing, ShapedArray
 from minijax.compiler.lowered import Lowered
-from minijax import jit, lax, numpy as jnp
+from minijax import numpy as jnp
 from minijax.compiler.loops import INT64, Buffer, Constant, For, If, Kernel, Scalar, walk
 from minijax.compiler.builder import Builder
-from minijax.compiler.index_set_splitting import split_loops, unswitch_loops
+from minijax.compiler.index_set_splitting import split_loops
 from tests.running_text import run_text
 
 X, Y = np.arange(1200, dtype=np.float32), np.arange(6600, dtype=np.float32).reshape(11, 600)
@@ -68,58 +68,3 @@ def test_a_loop_that_reduces_or_asks_for_what_only_runs_know_stays_whole():
     ends = [Constant(np.int64(k), INT64) for k in (0, 999)]
     for loop in (For(i, *ends, (), "", "reduce"), For(i, ends[0], n, (), "", "parallel")):
         assert [vars(each) for each in split_loops([loop])] == [vars(loop)]
-
-
-# -- loop unswitching ------------------------------------------------------------------------------
-
-XS = np.linspace(-3, 3, 200, dtype=np.float32)
-CHOICES = {
-    "a costly side": lambda flag, x: jnp.where(flag, jnp.tanh(jnp.sin(x)), x),
-    "the other side": lambda flag, x: jnp.where(flag, x, jnp.exp(x) / x),
-    "two of them": lambda flag, x: jnp.where(flag, jnp.sin(x), x) * jnp.where(~flag, 2, x / 3),
-    "a nan where nobody looks": lambda flag, x: jnp.where(flag, x, jnp.sqrt(jnp.log(x))),
-}
-
-
-def kernels(f, *args):
-    """The kernel of a function, before and after."""
-    kernel = jit(f).lower(*args)._lowered.kernel
-    return kernel, replace(kernel, body=unswitch_loops(kernel.body))
-
-
-def choices(kernel):
-    """The most choices that a loop makes in an iteration."""
-    return max(sum(isinstance(each, If) or getattr(each, "op", "") == "select"
-                   for each in walk(loop.body)) for loop in walk(kernel.body)
-               if isinstance(loop, For))
-
-
-@pytest.mark.parametrize("flag", [True, False])
-@pytest.mark.parametrize("name", CHOICES)
-def test_a_loop_has_the_numbers_of_the_side_that_is_taken(name, flag):
-    f = CHOICES[name]
-    whole, unswitched = kernels(f, flag, XS)
-    assert choices(unswitched) < choices(whole)
-    given = [np.array(flag), XS]
-    np.testing.assert_array_equal(run_text(unswitched, given), run_text(whole, given))
-    with np.errstate(all="ignore"):
-        np.testing.assert_allclose(jit(f)(flag, XS), f(jnp.asarray(flag), XS), rtol=1e-6)
-
-
-@pytest.mark.parametrize("f", [
-    lambda flag, x: jnp.where(flag, x, x + 1),  # both sides cost little
-    lambda flag, x: jnp.where(x > 0, jnp.tanh(jnp.sin(x)), x)])  # it differs between elements
-def test_other_loops_stay_whole(f):
-    whole, same = kernels(f, True, XS)
-    assert [*walk(same.body)] == [*walk(whole.body)]
-
-
-def test_a_flag_that_changes_between_rounds_is_asked_in_each():
-    def f(x):
-        def step(k, x):
-            return jnp.where(x[k] > 0, jnp.tanh(jnp.sin(x * 3)), x)
-        return lax.fori_loop(0, 200, step, x)
-    wanted = XS
-    for k in range(200):
-        wanted = np.tanh(np.sin(wanted * 3)) if wanted[k] > 0 else wanted
-    np.testing.assert_allclose(jit(f)(XS), wanted, rtol=1e-4)

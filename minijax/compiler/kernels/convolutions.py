@@ -37,9 +37,9 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     elif b.on_gpu or terms <= MAX_INLINE:
         computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
     elif sizes.outputs < FEW and (sizes.features < FEW or math.prod(sizes.window) == 1):
-        none = params | {"padding": ((0, 0),) * len(sizes.window),
-                         "lhs_dilation": (1,) * len(sizes.window)}
-        computed(b, lambda x, w: [as_sums(x, w, **none)], out, padded(
+        plain = params | {"padding": ((0, 0),) * len(sizes.window),
+                          "lhs_dilation": (1,) * len(sizes.window)}
+        computed(b, lambda x, w: [as_sums(x, w, **plain)], out, padded(
             b, x, params["dimension_numbers"][0], params["padding"], params["lhs_dilation"],
             x.dtype, pad), w)
     else:
