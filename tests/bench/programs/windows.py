@@ -1,7 +1,7 @@
 """What slides: convolutions and pools; what runs along: scans that may be joined in any order."""
 
 import numpy as np
-from jax import grad, jit, lax
+from jax import grad, jit, lax, numpy as jnp
 
 from tests.bench._row import Row, normal
 
@@ -21,6 +21,30 @@ def convolved_first(x, w):
 @jit
 def convolved_each(x, w):
     return lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=x.shape[1])
+
+
+@jit
+def convolved_up(x, w):
+    return lax.conv_transpose(x, w, (2, 2), "SAME")
+
+
+@jit
+def filtered(x, w):
+    return jnp.convolve(x, w, "same")
+
+
+@jit
+def wave(u):
+    def step(state, _):
+        u, v = state
+        v = v + .1 * jnp.zeros_like(u).at[1:-1].set(u[2:] - 2 * u[1:-1] + u[:-2])
+        return (u + .1 * v, v), None
+    return lax.scan(step, (u, u * 0), None, length=200)[0]
+
+
+@jit
+def slopes(x, y):
+    return jnp.gradient(jnp.outer(x, y), axis=0)
 
 
 @jit
@@ -67,6 +91,11 @@ ROWS = [
         3 * 2 * 9 * 8 * 28 ** 2 * 32 ** 2, limit=COPIED),
     Row("grad of a first convolution", gradients, [normal(64, 32, 32, 3), normal(3, 3, 3, 16)],
         3 * 2 * 9 * 64 * 32 ** 2 * 3 * 16, limit=COPIED),
+    Row("transposed convolution", convolved_up, [normal(8, 16, 16, 32), normal(4, 4, 32, 16)],
+        limit=COPIED),
+    Row("convolve 1M by 101", filtered, [normal(1_000_000), normal(101)], 2 * 101 * 10 ** 6),
+    Row("wave of 2000 points, 200 steps", wave, [normal(2000)]),
+    Row("gradient of an outer product", slopes, [normal(1000), normal(1000)]),
     Row("max pool 32x56x56x32", largest, [normal(32, 56, 56, 32)],
         limit="a row of 32 features at a time"),
     Row("mean pool 32x56x56x32", averaged, [normal(32, 56, 56, 32)]),
