@@ -13,8 +13,10 @@ import numpy as np
 from minijax.primitives.axes import Axes
 from minijax.primitives.ad_util import constant
 from minijax.primitives.slots import computed_in, nest
+from minijax.primitives.summation import LONG
 from minijax.tree_util import tree_leaves
 
+from ..builder import CHAIN
 from ..operands import Computed
 from ..routines import product_of
 from .products import (LAUNCHED, MAX_INLINE, MIN_SIDE, Matrices, accumulator_dtype, computed,
@@ -23,6 +25,7 @@ from .products import (LAUNCHED, MAX_INLINE, MIN_SIDE, Matrices, accumulator_dty
 PASSED = ("feature_group_count", "batch_group_count", "dimension_numbers", "window_strides",
           "padding", "lhs_dilation", "rhs_dilation")  # the parameters that a call has as numbers
 CACHED = 1 << 18  # bytes of windows that stay in the cache for a product
+MOST_WINDOWS = 1 << 10  # that are copied by parts
 FEW = 4  # with fewer features, of windows and of outputs, each element is summed on its own
 
 
@@ -43,7 +46,8 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
             b, x, params["dimension_numbers"][0], params["padding"], params["lhs_dilation"],
             x.dtype, pad), w)
     else:
-        _Convolution(b, out, x, w, sizes, pad, params).products()
+        product = _Convolution(b, out, x, w, sizes, pad, params)
+        product.product_by_parts() if product.by_parts else product.products()
 
 
 def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:
@@ -88,8 +92,9 @@ class Geometry:
 
 class _Convolution(Geometry):
     """A product for each image and group: windows (im2col), of which the rows are positions; or,
-    where there are few positions, one for each position and group, whose rows are images. That is
-    good for the derivative by the weights, whose windows are as large as images.
+    where there are few positions, one for each position and group, whose rows are images. For the
+    derivative by the weights, whose windows are as large as images, a product for each group with
+    a row for each position and image, if these are few.
 
     `last`: whether the axis that is contiguous for the better (features; or images, which are the
     rows then) is the last one. The weights have the terms of a window as rows then, and as columns
@@ -102,9 +107,13 @@ class _Convolution(Geometry):
         self.b, self.out, self.dtype = b, out, accumulator_dtype(out.dtype)
         self.places = math.prod(sizes.places)
         self.terms = math.prod((sizes.features, *sizes.window))
-        self.rows_are_images = self.places < sizes.batch
+        windows = self.places * sizes.batch
+        self.by_parts = (self.places < math.prod(sizes.window)
+                        and windows <= min(self.terms // 2, MOST_WINDOWS))
+        self.rows_are_images = self.by_parts or self.places < sizes.batch
         self.last = self.lhs_spec[not self.rows_are_images] == len(x.shape) - 1
-        self.max_terms, self.partials = split_terms(self.terms)
+        self.window = ((*sizes.window, sizes.features) if self.last
+                       else (sizes.features, *sizes.window))
         self.x = padded(b, x, self.lhs_spec, self.padding, self.base, self.dtype, pad)
         self.weights = self.weight_matrices(w)
 
@@ -116,47 +125,82 @@ class _Convolution(Geometry):
             sizes.places, terms * self.dtype.itemsize)
         outer = self.places if self.rows_are_images else sizes.batch
         count, is_transposed = math.prod(rows), not (last or self.rows_are_images)
+        max_terms, partials = split_terms(terms)
         sides = (count * parts, sizes.outputs)[::-1 if is_transposed else 1]
-        shape = self.partials, outer, sizes.groups, *sides
+        shape = partials, outer, sizes.groups, *sides
         spec = self.out_spec
         order = () if self.rows_are_images or last and sizes.groups > 1 else (
             (spec[0], *spec[2:], spec[1]) if last else spec)
-        direct = order == tuple(range(len(spec))) and out.dtype == self.dtype and self.partials == 1
+        direct = order == tuple(range(len(spec))) and out.dtype == self.dtype and partials == 1
         sums = out if direct else b.temp(shape, self.dtype)
         *steps, below, right = np.empty(shape, np.int8).strides
         z = Matrices(sums, (*steps, count * (right if is_transposed else below), below, right))
         weights = Matrices(self.weights, (
             0, sizes.outputs * terms, 0, *((1, sizes.outputs) if last else (terms, 1))))
-        window = (*sizes.window, sizes.features) if last else (sizes.features, *sizes.window)
         rows_first = last != self.rows_are_images
         with b.loop(outer * sizes.groups * parts, vectorize="parallel") as i:
             outside, group, part = index = b.unravel(i, (outer, sizes.groups, parts))
 
             def coordinates(at: tuple) -> tuple:
-                split = len(rows) if rows_first else len(window)
+                split = len(rows) if rows_first else len(self.window)
                 row, term = (at[:split], at[split:])[::1 if rows_first else -1]
-                *offset, feature = term if last else (*term[1:], term[0])
                 if self.rows_are_images:
-                    return row[0], feature, b.unravel(outside, sizes.places), offset
-                return outside, feature, (b.add(b.mul(part, rows[0]), row[0]), *row[1:]), offset
+                    return row[0], b.unravel(outside, sizes.places), term
+                return outside, (b.add(b.mul(part, rows[0]), row[0]), *row[1:]), term
 
             windows = Matrices(
-                self.windows((*rows, *window) if rows_first else (*window, *rows), group,
+                self.windows((*rows, *self.window) if rows_first else (*self.window, *rows), group,
                              coordinates), (0, 0, 0, *((terms, 1) if rows_first else (1, count))))
             x, y = (weights, windows) if is_transposed else (windows, weights)
             multiply(b, z, x, y, index, (
                 sizes.outputs if is_transposed else count, terms,
-                count if is_transposed else sizes.outputs), self.max_terms)
+                count if is_transposed else sizes.outputs), max_terms)
+
+        def index_of(group: Any, output: Any, image: Any, place: Any) -> tuple:
+            outside, row = (place, image) if self.rows_are_images else (image, place)
+            return outside, group, *((output, row) if is_transposed else (row, output))
         if not direct:
-            self.collect(sums, is_transposed)
+            self.collect(sums, index_of)
+
+    def product_by_parts(self) -> None:
+        """Multiply parts of all windows, which stay in the cache, with parts of the weights."""
+        b, sizes, count = self.b, self.sizes, self.places * self.sizes.batch
+        *lines, length = self.window
+        fitting = min(LONG, CACHED // (count * self.dtype.itemsize))
+        part = max(fitting // length, 1), length
+        max_terms = math.prod(part)
+        rows = (*sizes.places, sizes.batch) if self.last else (sizes.batch, *sizes.places)
+        sums = b.temp((-(-self.terms // (max_terms * CHAIN)), sizes.groups, count, sizes.outputs),
+                      self.dtype)
+        z = Matrices(sums, np.empty(sums.shape, np.int8).strides)
+        weights = Matrices(self.weights, (sizes.outputs * self.terms, 1, sizes.outputs))
+        with b.loop(sizes.groups, vectorize="parallel") as group:
+            def part_of_windows(start: Any, _: Any) -> Matrices:
+                def coordinates(at: tuple) -> tuple:
+                    (line, i), row = (at[:2], at[2:]) if self.last else (at[-2:], at[:-2])
+                    line = b.min(b.add(b.div(start, length), line), math.prod(lines) - 1)
+                    *place, image = row if self.last else (*row[1:], row[0])
+                    return image, place, (*b.unravel(line, lines), i)
+                shape = (*part, *rows) if self.last else (*rows, *part)
+                return Matrices(self.windows(shape, group, coordinates),
+                                (0, *((1, count) if self.last else (max_terms, 1))))
+            multiply(b, z, part_of_windows, weights, (group,),
+                     (count, self.terms, sizes.outputs), max_terms)
+
+        def index_of(group: Any, output: Any, image: Any, place: Any) -> tuple:
+            row = (b.ravel((place, image), (self.places, sizes.batch)) if self.last
+                   else b.ravel((image, place), (sizes.batch, self.places)))
+            return group, row, output
+        self.collect(sums, index_of)
 
     def windows(self, shape: tuple[int, ...], group: Any, coordinates: Callable) -> Any:
         """A copy of the elements of windows; `coordinates` gives for an index of the copy the
-        image, the feature, the position of the window, and the offset in it.
+        image, the position of the window, and the term.
         """
         b, patches = self.b, self.b.temp(shape, self.dtype, "patches")
         with nest(b, shape, "parallel") as at:
-            image, feature, place, offset = coordinates(at)
+            image, place, term = coordinates(at)
+            *offset, feature = term if self.last else (*term[1:], term[0])
             index = [b.add(b.mul(i, stride), b.mul(k, apart)) for i, k, stride, apart in zip(
                 place, offset, self.strides, self.dilation, strict=True)]
             b.store(patches, at, b.load(self.x, self.image_index(b, group, image, feature, index)))
@@ -166,28 +210,26 @@ class _Convolution(Geometry):
     def weight_matrices(self, w: Any) -> Any:
         """The weights of each group as a matrix, with terms in the order of the windows."""
         b, sizes = self.b, self.sizes
-        shape = ((sizes.groups, *sizes.window, sizes.features, sizes.outputs) if self.last
-                 else (sizes.groups, sizes.outputs, sizes.features, *sizes.window))
-        copy = b.temp(shape, self.dtype, "weights")
-        with nest(b, shape, "parallel") as at:
-            group, *terms = at
-            *offset, feature, output = terms if self.last else (*terms[2:], terms[1], terms[0])
+        by_terms = self.last or self.by_parts
+        copy = b.temp((sizes.groups, *((*self.window, sizes.outputs) if by_terms
+                                       else (sizes.outputs, *self.window))), self.dtype, "weights")
+        with nest(b, copy.shape, "parallel") as (group, *at):
+            *term, output = at if by_terms else (*at[1:], at[0])
+            *offset, feature = term if self.last else (*term[1:], term[0])
             index = self.weight_index(b, group, output, feature, offset)
-            b.store(copy, (group, *terms), b.convert(b.load(w, index), self.dtype))
+            b.store(copy, (group, *at), b.convert(b.load(w, index), self.dtype))
         b.freeze(copy)
         return copy
 
-    def collect(self, sums: Any, is_transposed: bool) -> None:
-        """Sum the partial results of every element."""
+    def collect(self, sums: Any, index_of: Callable[..., tuple]) -> None:
+        """Sum the partial results of every element; `index_of` says where they are."""
         b, sizes = self.b, self.sizes
 
         def place(at: Sequence[Any]) -> tuple:
             n, output, *places = (at[d] for d in self.out_spec)
             group, output = b.unravel(output, (sizes.groups, sizes.outputs))
-            flat = b.ravel(places, sizes.places)
-            outside, row = (flat, n) if self.rows_are_images else (n, flat)
-            return outside, group, *((output, row) if is_transposed else (row, output))
-        sum_partials(b, sums, self.partials, self.out, place)
+            return index_of(group, output, n, b.ravel(places, sizes.places))
+        sum_partials(b, sums, sums.shape[0], self.out, place)
 
 
 def positions_in_cache(places: Sequence[int], size: int) -> tuple[tuple[int, ...], int]:

@@ -223,10 +223,11 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype, in_one_stack: bool = False)
     return Matrices(x, view.strides)
 
 
-def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequence[Any],
-             sizes: tuple[int, int, int], max_terms: int, halves: bool = False) -> None:
+def multiply(b: Any, z: Matrices, x: Matrices | Callable[..., Matrices], y: Matrices,
+             batch_index: Sequence[Any], sizes: tuple[int, int, int], max_terms: int,
+             halves: bool = False) -> None:
     """Store the product of the rows of x with those of y in z, block by block, for one batch
-    element.
+    element. A function x copies its rows for a part of the terms.
 
     Panels of y are packed first, if they serve for many rows of x. The last blocks may overlap
     those before them, and skip the overlap.
@@ -236,7 +237,7 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequenc
     routine, height, width = block_routine(m, n, dtype, halves)
     strips, panels, width = -(-m // height), -(-n // width), min(n, width)
     packs = y.steps[-2] != 1 or (panels > 1 and strips >= MIN_STRIPS) or y.buffer.dtype != dtype
-    tile_strips = -(-strips // max(strips // STRIPS, 1))
+    tile_strips = -(-strips // (1 if callable(x) else max(strips // STRIPS, 1)))
     tile_rows = -(-strips // tile_strips)
     tile_panels = min(max(panels * tile_rows // TILES, 1) if chains == 1 else panels, PANELS)
     tile_panels = next(count for count in range(tile_panels, 0, -1) if panels % count == 0)
@@ -253,6 +254,7 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequenc
         top, rest = b.strip(above, strips, tile_strips)
         with b.loop(b.min(b.sub(parts, first), min(parts, CHAIN))) as part:
             t, terms = b.strip(b.add(first, part), k, max_terms)
+            rows, start = (x(t, terms), b.const(0, np.int64)) if callable(x) else (x, t)
             if packs:
                 packed = b.temp((tile_panels, max_terms, width), dtype, "near")
                 with b.loop(tile_panels) as panel, nest(b, (terms, width), "parallel") as (i, j):
@@ -265,7 +267,7 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequenc
                 column, skipped_columns = block_start(b.add(left, panel), width, n)
                 terms_of_y = ((packed, (b.mul(panel, max_terms * width),)) if packs
                               else y.at(b, *batch_index, column, t))
-                b.call(routine, Address(*x.at(b, *batch_index, row, t)), *x.steps[-2:],
+                b.call(routine, Address(*rows.at(b, *batch_index, row, start)), *rows.steps[-2:],
                        Address(*terms_of_y), width if packs else y.steps[-1], terms,
                        Address(*z.at(b, chain, *batch_index, row, column)), z.steps[-2],
                        skipped_rows, skipped_columns, width, part)

@@ -91,6 +91,9 @@ ROWS = [
         3 * 2 * 9 * 8 * 28 ** 2 * 32 ** 2, limit=COPIED),
     Row("grad of a first convolution", gradients, [normal(64, 32, 32, 3), normal(3, 3, 3, 16)],
         3 * 2 * 9 * 64 * 32 ** 2 * 3 * 16, limit=COPIED),
+    Row("grad of a convolution with 8 features", gradients, [
+        normal(32, 28, 28, 8), normal(3, 3, 8, 16)],
+        3 * 2 * 9 * 32 * 28 ** 2 * 8 * 16, limit=COPIED),
     Row("transposed convolution", convolved_up, [normal(8, 16, 16, 32), normal(4, 4, 32, 16)],
         limit=COPIED),
     Row("convolve 1M by 101", filtered, [normal(1_000_000), normal(101)], 2 * 101 * 10 ** 6),
