@@ -20,7 +20,7 @@ from minijax.primitives.convert import copy_p
 
 from .algebraic_simplification import by_law, multiply_by_reciprocals
 from .dilated_convolutions import by_phases
-from .pairs import grouped, in_parts, parts, parts_of, program_of
+from .pairs import grouped, in_parts, parts, parts_of, program_of, with_programs
 from .scan_hoisting import hoist_products
 from .scatters import as_comparison, as_scatter_add, as_update
 from .transpose_folding import fold_transposes
@@ -32,6 +32,11 @@ SMALL = 1 << 10  # elements of a constant that is compared with others
 # JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
 # `checkpoint` is not among them: merged with the forward pass, nothing would be computed again.
 CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+
+# Of a nested program in the first parameter: the parameter with the number of its inputs that are
+# operands as they are, in the order of the operands; "" if all are.
+CONSTANTS = {"jaxpr": "num_consts", "cond_jaxpr": "cond_nconsts", "body_jaxpr": "body_nconsts",
+             "branches": ""}
 
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -128,21 +133,23 @@ class Simplifier:
         return self._simplified(eqn)
 
     def with_places_inside(self, eqn: JaxprEqn) -> JaxprEqn:
-        """A scan in which the few constant integers are known that it reads and writes at."""
-        if eqn.primitive.name != "scan":
-            return eqn
-        closed, count = eqn.params["jaxpr"], eqn.params["num_consts"]
-        values = [self.value_of(self._atoms([x])[0]) if x.aval.ndim == 1 and x.aval.size < 8
-                  and x.aval.dtype.kind == "i" else None for x in eqn.invars[:count]]
-        is_known = [x is not None for x in values] + [False] * (len(eqn.invars) - count)
-        invars, _ = partition_list(eqn.invars, is_known)
-        own, known = partition_list(closed.jaxpr.invars, is_known)
-        if not known:
-            return eqn
-        jaxpr = closed.jaxpr.replace(invars=own, constvars=[*closed.jaxpr.constvars, *known])
-        consts = (*closed.consts, *(x for x in values if x is not None))
-        return eqn.replace(invars=tuple(invars), params=eqn.params | {
-            "jaxpr": ClosedJaxpr(jaxpr, consts), "num_consts": count - len(known)})
+        """A loop or branches that know the few constant integers that they read and write at."""
+        params, start = eqn.params, int("branches" in eqn.params)
+        kept = list(eqn.invars[:start])
+        for name, counter in CONSTANTS.items():
+            if name not in params or counter and counter not in params:
+                continue
+            stop = start + params[counter] if counter else len(eqn.invars)
+            own, start = eqn.invars[start:stop], stop
+            values = [self.value_of(self._atoms([x])[0]) if x.aval.ndim == 1 and x.aval.size < 8
+                      and x.aval.dtype.kind == "i" else None for x in own]
+            unknown = [x for x, value in zip(own, values, strict=True) if value is None]
+            kept += unknown
+            if len(unknown) < len(own):
+                known = with_programs({name: params[name]}, partial(_with_constants, values))
+                params = params | known | ({counter: len(unknown)} if counter else {})
+        return eqn if params is eqn.params else eqn.replace(
+            invars=(*kept, *eqn.invars[start:]), params=params)
 
     def _simplified(self, eqn: JaxprEqn) -> Sequence[Atom]:
         """The results of an equation of the new program; the first of equal equations is kept."""
@@ -184,6 +191,16 @@ class Simplifier:
         out, = self._simplified(eqn.replace(primitive=primitive, invars=tuple(operands), params={},
                                             outvars=(Var(aval.update(shape=shape)),)))
         return out
+
+
+def _with_constants(values: Sequence[Any], closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program that knows the values of the first inputs, but for those that are None."""
+    is_known = [value is not None for value in values]
+    own, known = partition_list(closed.jaxpr.invars[:len(values)], is_known)
+    return ClosedJaxpr(closed.jaxpr.replace(
+        invars=[*own, *closed.jaxpr.invars[len(values):]],
+        constvars=[*closed.jaxpr.constvars, *known]),
+        (*closed.consts, *(value for value in values if value is not None)))
 
 
 def buffer_of(value: Any) -> np.ndarray:

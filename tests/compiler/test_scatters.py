@@ -46,6 +46,14 @@ PLACES = {
     "in a scan": ("lax.scan(lambda c, r: (c.at[1:-1].add(r[2:] - r[:-2]), c[0]), x[0, 1:], "
                   "x[:, :4])", True),
     "in a loop": ("lax.fori_loop(0, 9, lambda i, c: c.at[0].set(c[-1]).at[1:, 2].add(i), x)", True),
+    "in a while loop and its condition": (
+        "lax.while_loop(lambda c: c[1:3].at[1:].add(c[0]).sum() < 9, "
+        "lambda c: c.at[1:-1].add(c[2:]).at[0].add(1.), x[:, 0])", True),
+    "in branches": ("lax.switch(L[0], [lambda c: c.at[1:3, 1:].set(c[0, 2]), "
+                    "lambda c: c.at[2].multiply(3)], x)", True),
+    "in branches of a scan": (
+        "lax.scan(lambda c, i: (lax.cond(i % 2 == 0, lambda: c.at[1:3, 1:].set(c[0, 2]), "
+        "lambda: c.at[2].multiply(1.5)), i), x, L)", True),
     "in a batch": ("jax.vmap(lambda r: r.at[1:3].add(r[0]))(x)", True),
     "read in a scan at two": ("lax.scan(lambda c, r: (c.at[1].set(c[np.array([0, 2])].sum()), c[3])"
                               ", x[0], x)", True)}
