@@ -6,7 +6,6 @@ In JAX: the persistent compilation cache (jax/_src/compilation_cache.py).
 
 import contextlib
 import hashlib
-import itertools
 import os
 import pickle
 import re
@@ -160,8 +159,8 @@ def cache_key(text: str) -> str:
 # The directory
 
 MOST = 1 << 29  # bytes of kernels on disk, some 40,000; the least recently used go first
+TRIMMING = "00"  # where a key starts so, one in 256, its writing looks through the directory
 NO_DIRECTORY = Path(os.devnull)  # where nothing can be read or written
-_written = itertools.count()
 
 
 def directory() -> Path | None:
@@ -259,7 +258,7 @@ def write(key: str, code: bytes, folder: Path | None = None) -> None:
     except OSError:
         with contextlib.suppress(OSError):
             unfinished.unlink()
-    if next(_written) % 64 == 0:
+    if key.startswith(TRIMMING):
         _trim(folder)
 
 
@@ -267,14 +266,15 @@ def _trim(folder: Path) -> None:
     """Remove the oldest files until the rest has at most MOST bytes; unfinished files go in time,
     too.
     """
-    files = []
-    for path in folder.glob("*.kernel*"):
-        with contextlib.suppress(OSError):  # another process may trim as well
-            status = path.lstat()
-            files.append((status.st_mtime, status.st_size, path))
-    kept = 0
+    files, kept = [], 0
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # another process may trim as well
+                if ".kernel" in entry.name:
+                    status = entry.stat(follow_symlinks=False)
+                    files.append((status.st_mtime, status.st_size, entry.path))
     for _, size, path in sorted(files, reverse=True):
         kept += size
         if kept > MOST:
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.unlink(path)

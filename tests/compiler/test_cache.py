@@ -307,10 +307,11 @@ def test_the_directory_is_bounded_and_what_is_of_use_stays(place, monkeypatch):
     sizes = sum(path.stat().st_size for path in (first, last))
     new = cache.compile_or_load(counting(6)).run
     monkeypatch.setattr(cache, "MOST", sizes + 2 * len(last.read_bytes()))
-    monkeypatch.setattr(cache, "_written", iter([0]))
+    cache.write("1" * 64, b"")
+    assert unfinished.exists()  # few writes look through the directory: it may be large
     cache.write("0" * 64, b"")
     kept = entries(place)
-    assert new and first in kept and last in kept and len(kept) < 7
+    assert new and first in kept and last in kept and len(kept) < 8
     assert not unfinished.exists()
 
 
