@@ -101,9 +101,13 @@ class Arithmetic(Scalars):
         """x itself; for a component of a linear index the emitted quotient and remainder."""
         if not isinstance(x, Component):
             return x
-        component = self.div(x.position, x.inner)
+        position, size = x.position, x.shape[x.axis]
+        last, extent = self._raveled.get(position, [(position, 0)])[-1]
+        if x.axis > 0 and extent % (x.inner * size) == 0:  # the terms before it are multiples
+            position = last
+        component = self.div(position, x.inner)
         if x.axis > 0:
-            component = self.rem(component, x.shape[x.axis])
+            component = self.rem(component, size)
         self._component_of.setdefault(component, x)
         return component
 

@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from .arithmetic import Arithmetic
+from .elementary import FORMULAS
 from .index_set_splitting import specialized
 from .loop_unrolling import copies
 from .loops import (INT64, Constant, For, Let, Scalar, Statement, changed, defined, innermost_first,
                     integer, walk)
 
 MIN_SIZE = 4  # of an inner axis: loops over shorter ones fill no vectors, and are unrolled
+LANES = 16  # an inner axis of fewer fills no vector for the elementary functions in the loop
 
 
 @innermost_first
@@ -29,6 +31,9 @@ def delinearize(loop: For) -> Iterable[Statement]:
                  and each.op in ("div", "rem") and each.args[0] is loop.index]
     sizes = {int(x.value) if isinstance(x := each.args[1], Constant) else 0 for each in divisions}
     size = sizes.pop() if len(sizes) == 1 else 0
+    if size < LANES and all(each.op == "rem" for each in divisions) and any(
+            isinstance(each, Let) and each.op in FORMULAS for each in walk(loop.body)):
+        return [loop]
     starts_at_zero = isinstance(loop.start, Constant) and not loop.start.value
     if not starts_at_zero or size < 2 or loop.trip_count % size or loop.trip_count == size:
         return [loop]

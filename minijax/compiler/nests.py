@@ -253,9 +253,9 @@ def _is_flat(task: Node, nest: Nest, producers: dict[Var, Node]) -> bool:
     return _is_contiguous(task, depth, axes)
 
 
-def _is_contiguous(task: Node, depth: int, axes: Sequence[int]) -> bool:
+def _is_contiguous(task: Node, depth: int, axes: Sequence[int], columns: int = 0) -> bool:
     """Whether a collapsed loop over these axes reads each operand contiguously, or at a fixed
-    place.
+    place, or, again and again, along so many last axes.
     """
     axis_terms = [(("axis", k), task.loops[k]) for k in axes]
     for v, patterns in task.reads.items():
@@ -264,7 +264,8 @@ def _is_contiguous(task: Node, depth: int, axes: Sequence[int]) -> bool:
             terms = squeezed(zip(pattern, shape, strict=True), shape)
             tail = [each for each in terms if each[0] not in identity(task.loops[:depth])]
             free = all(kind == "at" for (kind, _), _ in tail)
-            if not free and not tail == terms[-len(axis_terms):] == axis_terms:
+            if not free and not tail == terms[-len(tail):] in (
+                    axis_terms, axis_terms[len(axes) - columns:]):
                 return False
     return not (task.probe.has_loops or task.uses_index)
 
@@ -275,7 +276,8 @@ def rows_per_vector(tasks: Sequence[Node], depth: int) -> int:
     permuted = [*range(rank, len(loops)), *range(depth, rank)]
     several = any(task.probe.reduction.op in CHEAP for task in tasks)  # rows at a time
     rows = LANES // math.prod(loops[depth:rank]) // (2 * ROWS if several else 1)
-    unpacked = not rows or not all(_is_contiguous(task, depth, permuted) for task in tasks)
+    unpacked = not rows or not all(
+        _is_contiguous(task, depth, permuted, rank - depth) for task in tasks)
     return 1 if unpacked else math.gcd(math.prod(loops[rank:]), 1 << rows.bit_length() - 1)
 
 

@@ -293,13 +293,15 @@ class Lowering:
                 def terms(k: Operand, j: Operand) -> list[Operand]:
                     index = *at(j), *b.unravel(k, extents)
                     if packed > 1:
-                        place = b.unravel(b.add(b.mul(k, n * packed), j), (*extents, *column_axes))
+                        place = b.unravel(b.ravel((k, j), (count // packed, n * packed)),
+                                          (*extents, *column_axes))
                         index = *prefix, *place[len(extents):], *place[:len(extents)]
                     return list(map(self.leaf(tasks, index).__getitem__, tasks))
 
                 ops = [task.probe.reduction.op for task in tasks]
                 packed = rows_per_vector(tasks, nest.depth) if width == n else 1
-                sums = b.reduce(ops, math.prod(extents) // packed, terms, width=width * packed)
+                count = math.prod(extents)
+                sums = b.reduce(ops, count // packed, terms, width=width * packed)
                 return sums if packed == 1 else b.reduce(
                     ops, packed, lambda k, j: [b.at(x, b.add(b.mul(k, width), j)) for x in sums],
                     width=width)

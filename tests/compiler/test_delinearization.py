@@ -63,3 +63,14 @@ def test_it_is_one_size_that_divides_the_trip_count(trip_counts, n, sizes):
         b.store(out, (i,), reduce(b.add, (b.div(i, size) for size in sizes)))
     loops = [each for each in walk(delinearize(b.scopes[0].statements)) if isinstance(each, For)]
     assert [loop.trip_count for loop in loops] == trip_counts
+
+
+@pytest.mark.parametrize("size, trip_counts", [(8, [64]), (32, [2, 32])])
+def test_functions_keep_remainders_by_less_than_a_vector(size, trip_counts):
+    b = Builder()
+    x, y, out = (Buffer(name, np.dtype(np.float32), (n,), role) for name, n, role in (
+        ("x", 64, "input"), ("y", size, "input"), ("out", 64, "output")))
+    with b.loop(64, vectorize="parallel") as i:
+        b.store(out, (i,), b.exp(b.sub(b.load(x, (i,)), b.load(y, (b.rem(i, size),)))))
+    loops = [each for each in walk(delinearize(b.scopes[0].statements)) if isinstance(each, For)]
+    assert [loop.trip_count for loop in loops] == trip_counts

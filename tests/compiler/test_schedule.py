@@ -558,3 +558,16 @@ def test_equal_kernels_are_lowered_once(f, copies, monkeypatch):
     monkeypatch.setattr(operands, "copied", lambda *args: made.append(args) or honest(*args))
     check(f, numbers(40, 40), numbers(40, 40, seed=1), tolerance=1e-4)
     assert len({id(names) for _, names in made}) == copies
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5, 8])
+@pytest.mark.parametrize("f", [
+    lambda x, w: [jnp.exp(x - w).sum(0)], lambda x, w: [abs(x - w).max(0), (x * w).sum(0)],
+    lambda x, w: [((x - x.mean(0)) ** 2).sum(0)]])
+def test_several_rows_of_few_columns_are_added_up_as_one(f, columns):
+    rng = np.random.default_rng(0)
+    kernel = check(f, rng.normal(size=(320, columns)).astype(F32), rng.normal(size=columns
+                   ).astype(F32), tolerance=1e-4)
+    widths = {loop.trip_count // columns for loop in statements(kernel.body, For)
+              if loop.vectorize == "parallel" and loop.trip_count % columns == 0}
+    assert max(widths) > 1
