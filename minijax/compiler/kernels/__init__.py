@@ -4,10 +4,17 @@ Builds on the primitives for their constants.  Chapter 24, *Loops and Numba*.
 In JAX: what XLA's CPU backend calls its runtime functions for.
 """
 
-from ..complex_matrices import lu as complex_lu, triangular_solve as triangular_solve
-from .convolutions import convolution as convolution
-from .fft import fourier as fourier, of_real as of_real, to_real as to_real
-from .prefix_sums import running as running
-from .products import dot_general as dot_general
-from .scattering import scatter as scatter
-from .sort import sort as sort, top_k as top_k
+from typing import TYPE_CHECKING
+
+from minijax.util import lazily
+
+if TYPE_CHECKING:
+    from minijax.compiler.kernels.complex_matrices import lu as complex_lu, triangular_solve
+    from minijax.compiler.kernels.convolutions import convolution
+    from minijax.compiler.kernels.fft import fourier, of_real, to_real
+    from minijax.compiler.kernels.prefix_sums import running
+    from minijax.compiler.kernels.products import dot_general
+    from minijax.compiler.kernels.scattering import scatter
+    from minijax.compiler.kernels.sorting import sort, top_k
+
+lazily.attach(globals())

@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax.primitives.slots import nest
 
-from .loops import INT64, Buffer
+from ..loops import INT64, Buffer
 
 Matrix = Sequence[Buffer]  # the real parts of its elements, and the imaginary ones if it has any
 Parts = Sequence[Any]  # of a number
