@@ -210,6 +210,9 @@ shard_map(lambda n, x: x.reshape(n), (None, P('x')), P('x'))((4, 1), X)
 jax.grad(lambda x: shard_map(lambda x: summed(x) ** 2, P(), P())(x).sum())(one)
 inside(mesh, lambda: (inferred(e), jax.grad(inferred)(e), jax.jvp(inferred, (e,), (e,))))
 inside(mesh, lambda: (jax.vmap(inferred, 1)(e), jax.vmap(jax.grad(inferred))(X)))
+printed(lambda: shard_map(shown, XY, XY)(X))
+printed(lambda: shard_map(lambda x: shown(x.sum())[None], P('y'), P('y'))(X))
+printed(lambda: shard_map(lambda x: [shown([lax.psum(x, 'y')]), x][1], XY, XY)(X))
 inside(auto, lambda: jax.shard_map(lambda x: x, out_specs=P('x'))(a))
 printed(lambda: [inside(m, lambda: typed(auto_axes(typed, out_sharding=DOWN)(a))) for m in both])
 printed(lambda: inside(mesh, lambda: typed(auto_axes(typed, axes='y', out_sharding=DOWN)(e))))
@@ -273,7 +276,8 @@ def namespace(jax, jnp):
         "make_array": jax.make_array_from_single_device_arrays, "pickle": pickle,
         "auto_axes": jax.sharding.auto_axes, "explicit_axes": jax.sharding.explicit_axes,
         "typed": lambda x: (print(jax.sharding.get_abstract_mesh(), repr(jax.typeof(x))), x)[1],
-        "DOWN": P("x", None), "XY": P("x", "y"), "both": (auto, mesh),
+        "shown": lambda x: (print(x), x)[1], "DOWN": P("x", None),
+        "XY": P("x", "y"), "both": (auto, mesh),
         "ROW": jax.device_put(X[0], NamedSharding(mesh, P("y"))),
         "inferred": jax.shard_map(lambda x: jax.lax.psum(x.sum(), "x"), out_specs=P()),
         "summed": summed, "FEW": jax.devices()[:4],

@@ -10,11 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from minijax import core, tree_util
 from minijax.util import context, source_info, tracebacks
 from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
-from minijax.placement.meshes import AxisType, P, PartitionSpec, current
+from minijax.placement.meshes import AxisType, Mesh, P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import (NamedSharding, explicit_sharding, is_sharded,
                                               type_with_sharding)
@@ -307,13 +309,32 @@ class ShardMapTracer(BatchTracer):
     It may vary by its type and be there once, without a batch axis; or the other way about.
     """
 
-    __slots__ = ()
+    __slots__ = ("axis_name",)
 
     def __init__(self, trace: "ShardMapTrace", value: Array, dim: Dim, varies: bool):
         aval = value.aval if dim is None else without_axis(value.aval, dim)
         core.Tracer.__init__(self, trace, aval.update(
             vma=aval.vma | {trace.axis.name} if varies else aval.vma))
+        self.axis_name = trace.axis.name
         self.value, self.batch_dim = value, dim  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        mesh, value = _mesh_around.get(), self.value
+        while isinstance(value, ShardMapTracer):
+            value = value.value
+        if isinstance(value, core.Tracer) or not isinstance(mesh, Mesh):
+            return super().__repr__()
+        names = ", ".join(map(str, mesh.axis_names))
+        return "\n".join(f"On {device} at mesh coordinates ({names},) = {place}:\n"
+                         f"{self.on_device(dict(zip(mesh.axis_names, place, strict=True)))}\n"
+                         for place, device in np.ndenumerate(mesh.devices))
+
+    def on_device(self, place: dict) -> Array:
+        """What the device at a place of the mesh has."""
+        value: Any = self.value
+        value = value.on_device(place) if isinstance(value, ShardMapTracer) else value
+        index = (*[slice(None)] * (self.batch_dim or 0), place[self.axis_name])
+        return value if self.batch_dim is None else value[index]
 
 
 class ShardMapTrace(BatchTrace):
