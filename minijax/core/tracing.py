@@ -29,21 +29,10 @@ class DynamicJaxprTracer(Tracer):
         self._trace, self._var = trace, var
 
     def _origin_msg(self) -> str:
-        message = super()._origin_msg()
         names = self._trace.arguments_behind(self._var)
-        if message and names:
-            what = "the value of the argument" if len(names) == 1 else "the values of the arguments"
-            many = f"{', '.join(names[:-1])}, and {names[-1]}"
-            message += (" This concrete value was not available in Python because it depends on "
-                        f"{what} {many if names[2:] else ' and '.join(names)}.")
-        elif message and (eqns := self._trace.operations_behind(self._var)):
-            lines = [f"  operation {eqn}\n    from line "
-                     f"{eqn.source_info.place if eqn.source_info else 'unknown'}"
-                     for eqn in eqns[:5]]
-            message += "\n\n".join([
-                " This value became a tracer due to JAX operations on these lines:", *lines,
-                *["(Additional originating lines are not shown.)"][:len(eqns) - len(lines)]])
-        return message
+        message, constants = super()._origin_msg(), [v for v, _ in self._trace.constants.values()]
+        return message and message + (source_info.of_arguments(names) if names else (
+            source_info.of_constants(self._var, self._trace.eqns, constants)))
 
 
 class DynamicJaxprTrace(Trace):
@@ -112,17 +101,6 @@ class DynamicJaxprTrace(Trace):
         names = self.level.debug_info.arg_names if self.level.debug_info else ()
         reaching = [name for v, name in zip(self.invars, names, strict=False) if v in reached]
         return [name for name in reaching if name is not None]
-
-    def operations_behind(self, var: Var) -> list[JaxprEqn]:
-        """The equations that brought constants into the value of `var`."""
-        reached, eqns = {var}, []
-        constants = {v for v, _ in self.constants.values()}
-        for eqn in reversed(self.eqns):
-            if not reached.isdisjoint(eqn.outvars):
-                reached.update(v for v in eqn.invars if isinstance(v, Var))
-                if any(isinstance(v, Literal) or v in constants for v in eqn.invars):
-                    eqns.append(eqn)
-        return eqns[::-1]
 
 
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
