@@ -3,18 +3,21 @@
 Builds on `placement`.  Chapter 11.  In JAX: `jax/sharding.py`.
 """
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from minijax.core import ShapedArray
 from minijax.placement.meshes import (AbstractDevice, AbstractMesh, AxisType, Mesh, PartitionSpec,
-                                      get_abstract_mesh, get_mesh, set_mesh, use_abstract_mesh)
-from minijax.placement.resharding import reshard
+                                      current, get_abstract_mesh, get_mesh, set_mesh,
+                                      use_abstract_mesh)
+from minijax.placement.resharding import reshard, shard_value, with_sharding_constraint
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
-                                              make_single_device_sharding)
+                                              is_sharded, make_single_device_sharding)
 from minijax.placement.shard_map import Infer
+from minijax.tree_util import tree_map
 from minijax.util.tracebacks import wraps
 
 __all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh",
@@ -37,6 +40,31 @@ def manual_axis_type(aval: ShapedArray) -> ManualAxisType:
     return ManualAxisType(varying=aval.vma)
 
 
+@contextlib.contextmanager
+def _axes_of_type(kind: AxisType, axes: Any, name: str) -> Iterator[Any]:
+    """Inside, these axes of the mesh that was set, or all, have another type."""
+    mesh = current.value
+    if mesh is None:
+        raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter "
+                         f"into a mesh context when using `{name}` API.")
+    names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else axes
+    if unknown := [n for n in names if n not in mesh.axis_names]:
+        raise KeyError(unknown[0])
+    inside = mesh.update(axis_types=tuple(
+        kind if n in names else mesh.type_of_axis[n] for n in mesh.axis_names))
+    with current(inside):
+        yield inside
+
+
+def _over(mesh: Any, xs: Any) -> Any:
+    """A tree whose arrays lie as they do, over a mesh with other types of axes."""
+    def cast(x: Any) -> Any:
+        where: Any = x.sharding if is_sharded(x) else None
+        is_same = isinstance(where, NamedSharding) and where.mesh.axis_names == mesh.axis_names
+        return shard_value(x, where.update(mesh=mesh)) if is_same else x
+    return tree_map(cast, xs)
+
+
 def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
               ) -> Callable:
     """A function in which the compiler decides shardings, and whose results are resharded.
@@ -53,7 +81,11 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
     def resharded(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
             raise TypeError("Missing required keyword argument: 'out_sharding'")
-        return reshard(f(*args, **kwargs), out_sharding)
+        if (mesh := current.value) is None:
+            return f(*args, **kwargs)
+        with _axes_of_type(AxisType.Auto, axes, "auto_axes") as inside:
+            outs = f(*_over(inside, args), **kwargs)
+        return (with_sharding_constraint if inside == mesh else reshard)(outs, out_sharding)
     return resharded
 
 
@@ -73,5 +105,8 @@ def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding
     def resharded(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
             raise TypeError("Missing required keyword argument: 'in_sharding'")
-        return f(*reshard(args, in_sharding), **kwargs)
+        mesh = current.value
+        with _axes_of_type(AxisType.Explicit, axes, "explicit_axes") as inside:
+            outs = f(*reshard(_over(inside, args), in_sharding), **kwargs)
+        return _over(mesh, outs)
     return resharded

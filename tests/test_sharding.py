@@ -208,6 +208,20 @@ jax.ShapeDtypeStruct((8, 2), 'float32', sharding=S).update(shape=(4, 2), dtype='
 jax.pmap(double, devices=jax.devices()[::-1])(jax.pmap(double)(X)).addressable_data(0)
 shard_map(lambda n, x: x.reshape(n), (None, P('x')), P('x'))((4, 1), X)
 jax.grad(lambda x: shard_map(lambda x: summed(x) ** 2, P(), P())(x).sum())(one)
+inside(mesh, lambda: (inferred(e), jax.grad(inferred)(e), jax.jvp(inferred, (e,), (e,))))
+inside(mesh, lambda: (jax.vmap(inferred, 1)(e), jax.vmap(jax.grad(inferred))(X)))
+printed(lambda: shard_map(shown, XY, XY)(X))
+printed(lambda: shard_map(lambda x: shown(x.sum())[None], P('y'), P('y'))(X))
+printed(lambda: shard_map(lambda x: [shown([lax.psum(x, 'y')]), x][1], XY, XY)(X))
+inside(auto, lambda: jax.shard_map(lambda x: x, out_specs=P('x'))(a))
+printed(lambda: [inside(m, lambda: typed(auto_axes(typed, out_sharding=DOWN)(a))) for m in both])
+printed(lambda: inside(mesh, lambda: typed(auto_axes(typed, axes='y', out_sharding=DOWN)(e))))
+printed(lambda: [inside(m, lambda: typed(explicit_axes(typed, in_sharding=XY)(a))) for m in both])
+inside(auto, lambda: jax.jit(explicit_axes(double, in_sharding=P('x', 'y')))(a).sharding)
+auto_axes(typed, out_sharding=P())(X), inside(mesh, lambda: auto_axes(typed)(X))
+inside(mesh, lambda: auto_axes(typed, axes='z', out_sharding=P())(e))
+explicit_axes(typed, in_sharding=P())(X)
+inside(mesh, lambda: jax.shard_map(lambda x: x, out_specs=P('y'), axis_names={'y'})(ROW).sharding)
 """.strip().splitlines()
 
 
@@ -260,6 +274,12 @@ def namespace(jax, jnp):
         "auto": auto, "line": jax.make_mesh((4,), ("i",)), "X": X, "S": S, "inside": inside,
         "to_other": lambda x: jax.device_put(x, jax.devices()[1]),
         "make_array": jax.make_array_from_single_device_arrays, "pickle": pickle,
+        "auto_axes": jax.sharding.auto_axes, "explicit_axes": jax.sharding.explicit_axes,
+        "typed": lambda x: (print(jax.sharding.get_abstract_mesh(), repr(jax.typeof(x))), x)[1],
+        "shown": lambda x: (print(x), x)[1], "DOWN": P("x", None),
+        "XY": P("x", "y"), "both": (auto, mesh),
+        "ROW": jax.device_put(X[0], NamedSharding(mesh, P("y"))),
+        "inferred": jax.shard_map(lambda x: jax.lax.psum(x.sum(), "x"), out_specs=P()),
         "summed": summed, "FEW": jax.devices()[:4],
         "PAIR": NamedSharding(jax.sharding.Mesh(jax.devices()[:2], "i"), P("i")),
         "entered": entered, "printed": printed, "donated": donated, "double": lambda x: x * 2,

@@ -8,6 +8,7 @@ import functools
 import importlib
 import importlib.abc
 import importlib.util
+import re
 import sys
 import types
 from importlib.machinery import ModuleSpec
@@ -102,7 +103,8 @@ def refuse(module: types.ModuleType, name: str) -> NoReturn:
 def missing(module: str, name: str, names: list[str]) -> str:
     if sentence := absent.sentence(f"{module}.{name}"):
         return sentence
-    where = f"{ROOT}{module.removeprefix(PACKAGE)}" if module.startswith(PACKAGE) else module
+    theirs = {f"{PACKAGE}.{ours}": row for row, ours in OURS.items() if ours.startswith("as_jax.")}
+    where = theirs.get(module) or re.sub(f"^{PACKAGE}", ROOT, module)
     closest = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 1)
     hint = f"; the closest name is {where}.{closest[0]}" if closest else ""
     return f"minijax, which is `jax` in this process, has no {where}.{name}{hint}."

@@ -58,6 +58,7 @@ jax.interpreters.pxla as_jax.internals | thread_resources | Flax
 jax.interpreters.xla extend.rules | apply_primitive | tutorials
 jax.interpreters.xla extend.rules | canonicalize_dtype_handlers | TFP
 jax._src.ad_util primitives.convert | stop_gradient_p | Lineax
+jax._src.api . | grad jit jvp vmap | tutorials
 jax._src.api_util as_jax.internals | infer_argnums_and_argnames | e3nn-jax
 jax._src.compiler as_jax.internals | backend_compile_and_load | Chex
 jax._src.core as_jax.traces | Trace | Quax
@@ -74,6 +75,7 @@ jax._src.interpreters.partial_eval extend.core | dce_jaxpr | asdex
 jax._src.interpreters.pxla as_jax.internals | global_result_handlers=result_handlers | Flax
 jax._src.literals as_jax.internals | TypedComplex TypedFloat TypedInt | Quax
 jax._src.literals as_jax.internals | TypedNdArray | Equinox
+jax._src.lax . | lax | tutorials
 jax._src.lib.xla_client errors | XlaRuntimeError=JaxRuntimeError | Dynamiqs
 jax._src.numpy.util numpy.arguments | promote_dtypes_complex promote_dtypes_inexact | S2FFT
 jax._src.pjit transforms.compiled | jit_p | Quax, JAXNS

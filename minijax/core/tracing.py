@@ -29,13 +29,10 @@ class DynamicJaxprTracer(Tracer):
         self._trace, self._var = trace, var
 
     def _origin_msg(self) -> str:
-        message = super()._origin_msg()
         names = self._trace.arguments_behind(self._var)
-        if not message or not names:
-            return message
-        what = "the value of the argument" if len(names) == 1 else "the values of the arguments"
-        return (f"{message} This concrete value was not available in Python because it "
-                f"depends on {what} {' and '.join(names)}.")
+        message, constants = super()._origin_msg(), [v for v, _ in self._trace.constants.values()]
+        return message and message + (source_info.of_arguments(names) if names else (
+            source_info.of_constants(self._var, self._trace.eqns, constants)))
 
 
 class DynamicJaxprTrace(Trace):

@@ -20,6 +20,7 @@ from minijax.control_flow.program_rules import split_list
 from minijax.custom.remat import eval_jaxpr_with
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun, subjaxprs
 from minijax.primitives.checks import Report, check_effect, check_p
+from minijax.placement.devices import DeviceArray
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import reshaped, zeros
 from minijax.sharp_bits.out_of_bounds import Access
@@ -147,7 +148,12 @@ class Failed(Report):
         return not self.debug
 
     def bind(self, code: Any, args: Sequence[Any]) -> None:
-        check_p.bind(code, *args, low=0, high=0, finite=True, report=self)
+        evaluated = not core.current_trace.get().staging_level and core.is_concrete(code)
+        if evaluated and any(isinstance(x, DeviceArray) for x in (code, *args)):
+            if code:  # other devices run compiled code alone, which cannot raise
+                self(code, *args)
+        else:
+            check_p.bind(code, *args, low=0, high=0, finite=True, report=self)
 
 
 def values_at_failure(flags: Any, values: Sequence[Any], which: int) -> list:

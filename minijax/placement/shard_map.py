@@ -10,14 +10,17 @@ from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from minijax import core, tree_util
 from minijax.util import context, source_info, tracebacks
 from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
-from minijax.placement.meshes import P, PartitionSpec, current
+from minijax.placement.meshes import AxisType, Mesh, P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import (NamedSharding, explicit_sharding, is_sharded,
                                               type_with_sharding)
+from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
 from minijax.primitives.axes import inverse
 from minijax.primitives import dynamic_slice, named_axes
@@ -41,8 +44,8 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
     Args:
       f: a function of shards; it may call collectives along the axes of the mesh.
       out_specs: for each result the mesh axes along which shards are concatenated: a tree prefix.
-      in_specs: for each argument the mesh axes along which it is sharded; by default its own. What
-        is no array and has None is passed as it is.
+      in_specs: for each argument the mesh axes along which it is sharded; by default its own, which
+        is not known inside of `jit`. What is no array and has None is passed as it is.
       mesh: the devices; those of `set_mesh`, if None, or of the `shard_map` around.
       axis_names: the axes of the mesh that `f` is mapped over; all of them, if empty.
       check_vma: whether types say along which mesh axes values vary, so that gradients by what is
@@ -94,8 +97,10 @@ class _Call:
         self.sizes = dict(self.axes)
         self.flat, leaves = flattened(f, args, "shard_map")
         self.name = source_info.function_name(f)
-        inferred = [x.sharding.spec if is_sharded(x) else P() for x in leaves]
-        if in_specs is not Infer:
+        if in_specs is Infer:
+            self.refuse_inference()
+            inferred: list[Any] = list(map(self.own_spec, leaves))
+        else:
             _check_specs("in_specs", in_specs, self.sizes)
             in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
             inferred = tree_util.flatten_axes("shard_map in_specs",
@@ -106,6 +111,21 @@ class _Call:
                        if spec is None and not isinstance(x, Array)}
         self.values = [tracing.check_arg(0 if i in self.static else x)
                        for i, x in enumerate(leaves)]
+
+    def own_spec(self, x: Any) -> PartitionSpec:
+        """The spec of an argument, which a program that is being traced does not know."""
+        if isinstance(x, BatchTracer):
+            names = self.own_spec(x.value).names(x.value.ndim)
+            return P(*(each for axis, each in enumerate(names) if axis != x.batch_dim))
+        if isinstance(x, JVPTracer):
+            return self.own_spec(x.primal)
+        if isinstance(x, core.Tracer):
+            raise self._error(
+                "an argument that is traced, whose sharding is not known, and no in_specs",
+                f"The argument is of type {x.aval.str_long()}.",
+                "Pass in_specs= to `jax.shard_map`, the specs of its arguments.")
+        names = x.sharding.spec.names(x.ndim) if is_sharded(x) else []
+        return P(*(tuple(n for n in each if n in self.sizes) for each in names))
 
     def __call__(self) -> Any:
         outs = context.with_values({_mesh_around: self.mesh}, self.mapped, self.axes,
@@ -195,6 +215,15 @@ class _Call:
         name = self.flat.debug_info.arg_names[i]  # type: ignore[union-attr]
         return f"args[{i}], where args[{i}] is bound to {self.name}'s parameter '{name}'"
 
+    def refuse_inference(self) -> None:
+        """Refuse to infer specs along axes of which types say nothing."""
+        types = [self.mesh.type_of_axis[name] for name in self.sizes]
+        if AxisType.Auto in types:
+            raise TypeError(
+                "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` "
+                f"instances, but it was `None` when axis_names={frozenset(self.sizes)} are of type "
+                f"{', '.join(map(str, types))}")
+
     def refuse_varying(self) -> None:
         """Refuse results that vary, by their types, along axes that their specs do not name."""
         paths = tree_util.tree_map_with_path(lambda path, _: tree_util.keystr(path), self.out_specs)
@@ -280,13 +309,32 @@ class ShardMapTracer(BatchTracer):
     It may vary by its type and be there once, without a batch axis; or the other way about.
     """
 
-    __slots__ = ()
+    __slots__ = ("axis_name",)
 
     def __init__(self, trace: "ShardMapTrace", value: Array, dim: Dim, varies: bool):
         aval = value.aval if dim is None else without_axis(value.aval, dim)
         core.Tracer.__init__(self, trace, aval.update(
             vma=aval.vma | {trace.axis.name} if varies else aval.vma))
+        self.axis_name = trace.axis.name
         self.value, self.batch_dim = value, dim  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        mesh, value = _mesh_around.get(), self.value
+        while isinstance(value, ShardMapTracer):
+            value = value.value
+        if isinstance(value, core.Tracer) or not isinstance(mesh, Mesh):
+            return super().__repr__()
+        names = ", ".join(map(str, mesh.axis_names))
+        return "\n".join(f"On {device} at mesh coordinates ({names},) = {place}:\n"
+                         f"{self.on_device(dict(zip(mesh.axis_names, place, strict=True)))}\n"
+                         for place, device in np.ndenumerate(mesh.devices))
+
+    def on_device(self, place: dict) -> Array:
+        """What the device at a place of the mesh has."""
+        value: Any = self.value
+        value = value.on_device(place) if isinstance(value, ShardMapTracer) else value
+        index = (*[slice(None)] * (self.batch_dim or 0), place[self.axis_name])
+        return value if self.batch_dim is None else value[index]
 
 
 class ShardMapTrace(BatchTrace):

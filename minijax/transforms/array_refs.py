@@ -39,7 +39,7 @@ class Ref:
         self._value: Array | None = value
         self._home = core.current_trace.get()
         self.passed_as: str | None = None  # while it is an argument: the error of capturing it
-        self._is_written = False
+        self._is_written = False  # since the value was read or added to
 
     aval = property(lambda self: AbstractRef(self.inner_aval))
     shape = property(lambda self: self.inner_aval.shape)
@@ -106,7 +106,7 @@ class Ref:
             return f"Ref({value!r})"
         if value is None:
             return "Ref(<deleted>)"
-        text = repr(value).partition("(")[2]  # in which only a first value is weak, as in JAX
+        text = repr(value).partition("(")[2]  # not weak when it was set, as in JAX
         return f"Ref({text.replace(', weak_type=True', '') if self._is_written else text}"
 
 
@@ -168,6 +168,7 @@ def get(ref: Ref, idx: Any = None) -> Array:
     """
     value: Any = ref.read()
     _check_index(ref, idx)
+    ref._is_written = False
     return core.alias(value) if _is_whole(idx) else value[idx]
 
 
@@ -199,11 +200,12 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     >>> ref = new_ref(3)
     >>> addupdate(ref, (), 4)
     >>> ref
-    Ref(7, dtype=int32)
+    Ref(7, dtype=int32, weak_type=True)
     """
     old, more = get(ref, idx), core.as_value(x)
     _check_fits("addupdate", ref, old, more)
     swap(ref, idx, old + more)
+    ref._is_written = False
 
 
 def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:

@@ -311,7 +311,7 @@ class VJP:
         >>> total = new_ref(10.0)
         >>> _, pull = vjp(lambda x, y: x * y, 3.0, 4.0)
         >>> pull.with_refs(total, ad.DontWant())(1.0), total
-        ((GradRef(), DidntWant()), Ref(14., dtype=float32))
+        ((GradRef(), DidntWant()), Ref(14., dtype=float32, weak_type=True))
         """
         wishes, tree = tree_util.tree_flatten(maybe_ct_refs)
         if tree != self.in_tree:

@@ -56,6 +56,7 @@ told("jax.numpy.sinn")
 told("jax._src.core.ShapedArrai")
 told("from jax.numpy import sinn")
 told("from jax import nothing_like_it")
+told("from jax.experimental.hijax import HiPrimitiv")
 told("import jax.numpy.linallg")
 print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
 """).splitlines()
@@ -67,6 +68,8 @@ print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
         "jax._src.core.ShapedArray.",
         f"ModuleNotFoundError {tells}numpy.sinn; the closest name is jax.numpy.sin.",
         f"ModuleNotFoundError {tells}nothing_like_it.",
+        f"ModuleNotFoundError {tells}experimental.hijax.HiPrimitiv; the closest name is "
+        "jax.experimental.hijax.HiPrimitive.",
         f"ModuleNotFoundError {tells}numpy.linallg; the closest name is jax.numpy.linalg.",
         "False None"]
 

@@ -25,8 +25,9 @@ if "{root}" == "minijax":
 import dataclasses, inspect, pickle
 import numpy as np
 import jax, jax.core, jax.numpy as jnp, jax.interpreters.pxla as pxla
-from jax._src import core, pjit
+from jax._src import api, core, pjit
 from jax._src.api_util import infer_argnums_and_argnames as infer
+from jax._src.lax import lax
 from jax._src.literals import TypedInt
 from jax._src.public_test_util import check_close
 from jax.interpreters import batching, xla
@@ -48,6 +49,7 @@ for x, y in [(1.0, 1.1), (np.ones(2), np.ones(3)), (1, 2)]:
 print(core.trace_state_clean(), jax.jit(lambda x: x * core.trace_state_clean())(1))
 print(core.TraceTag() == core.TraceTag(), len({{core.TraceTag(), core.TraceTag()}}))
 print(pjit.pjit(lambda x, n: x * n, static_argnums=1)(2.0, 3))
+print(api.jit(api.vmap(api.grad(lambda x: lax.mul(x, x))))(jnp.arange(2.0)), lax.add(1, 2))
 print(jax.make_jaxpr(pjit.pjit(jnp.sin))(1.0).eqns[0].primitive is pjit.jit_p)
 print(jax.core.ShapedArray((2,), "int32").at_least_vspace().dtype,
       jax.core.ShapedArray((2,), "float32").at_least_vspace().shape)

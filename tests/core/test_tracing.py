@@ -72,6 +72,43 @@ def test_a_python_branch_on_a_traced_value_names_the_arguments_behind_it():
     assert "tracing the function f at" in text and "for jit" in text
 
 
+def of_three(lib):
+    return lib.jit(lambda x, y, z: bool(x + y * z))
+
+
+def of_a_shape(lib):
+    return lib.jit(lambda x, y, z: x.reshape(lib.numpy.array((1, 1)).prod()))
+
+
+def of_constants(lib):
+    def f(x, y, z):
+        total = lib.numpy.arange(3) * 2
+        total += 1
+        return int(total.sum())
+    return lib.jit(f)
+
+
+def of_many_constants(lib):
+    def f(x, y, z):
+        total = lib.numpy.arange(3)
+        for _ in range(6):
+            total = total + 1
+        return bool(total[0])
+    return lib.jit(f)
+
+
+@pytest.mark.parametrize("program, words", [
+    (of_three, "the arguments x, y, and z."), (of_a_shape, "operation a:i32[] = reduce_prod"),
+    (of_constants, "operation a:i32[3] = add b 1"), (of_many_constants, "are not shown.)")])
+def test_an_error_says_where_a_value_comes_from_as_jax_does(program, words):
+    found = []
+    for lib in (minijax, jax):
+        with pytest.raises(TypeError) as caught:
+            program(lib)(1.0, 2.0, 3.0)
+        found.append(str(caught.value).partition("The error occurred")[2].partition("See")[0])
+    assert found[0].strip() == found[1].strip() and words in found[0]
+
+
 def test_an_argument_that_is_no_array_is_refused_as_jax_does():
     ours = message(minijax, lambda lib: lib.jit(lambda x: x), "a")
     theirs = message(jax, lambda lib: lib.jit(lambda x: x), "a")

@@ -399,3 +399,28 @@ def test_an_error_says_where_the_check_stands():
         error.throw()
     assert '"not positive")  # here' in found.value.__cause__.__notes__[0]
     assert str(error) == "Error(not positive (`check` failed))"
+
+
+@pytest.fixture
+def two_devices():
+    before = minijax.config.num_cpu_devices.value
+    minijax.config.update("num_cpu_devices", 2)
+    yield
+    minijax.config.update("num_cpu_devices", before)
+
+
+def on_both_rows(m, mapped, x):
+    m.c.debug_check(m.jnp.all(x > 1), "for debugging")
+    m.c.check(m.jnp.all(x > 0), "not positive: {}", x)
+    errors, _ = mapped(m.c.checkify(lambda x: m.c.check(x > 1, "{} is not above one", x)))(x)
+    assert errors.get() == "at mapped index 0: 1.0 is not above one (`check` failed)"
+    errors.throw()
+
+
+@pytest.mark.parametrize("values", [[1, 2], [0, 1]])
+def test_a_check_of_an_array_on_several_devices_raises_as_on_one(values, two_devices):
+    x = np.float32(values)
+    ours = minijax.pmap(lambda x: x)(x)
+    assert len(ours.devices()) == 2
+    assert told(OURS, lambda m: on_both_rows(m, minijax.pmap, ours)) == told(
+        THEIRS, lambda m: on_both_rows(m, jax.vmap, jax.numpy.array(x)))
