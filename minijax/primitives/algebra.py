@@ -95,11 +95,16 @@ def _masked_type(x: ShapedArray, mask: ShapedArray) -> list[ShapedArray]:
     return [x.update(shape=np.broadcast_shapes(x.shape, mask.shape))]
 
 
+def _product_with(mask: Array, x: Array) -> Array:
+    return mul(x, convert_element_type(mask, x.dtype))
+
+
 # XLA selects what a program multiplies by bools, so a nan times False is 0; derivatives multiply.
 masked_p = elementwise(
     "masked", impl=lambda x, mask: [np.where(mask, x, np.zeros((), x.dtype))],
     abstract_eval=_masked_type, complex_parts=each_part,
-    derivatives=(lambda t, z, x, mask: mul(t, convert_element_type(mask, t.dtype)), None),
+    derivatives=(lambda t, z, x, mask: _product_with(mask, t), None),
+    transpose=transposed(lambda ct, x, mask: _product_with(mask, ct), None),
     element=lambda s, x, mask: s.select(mask, x, s.const(0, x.dtype)),
     examples=table("", (np.array([1, np.nan, np.inf], np.float32), np.array([True, False, False])),
                    (np.array([-2, 3], np.float32), np.array([False, True]))))

@@ -41,6 +41,18 @@ def with_vjp(lib):
     return f
 
 
+def with_masks(lib):
+    @lib.custom_jvp
+    def f(x, y):
+        return lib.numpy.maximum(x, 0.5) * y
+
+    @f.defjvp
+    def rule(primals, tangents):
+        (x, y), (dx, dy) = primals, tangents
+        return f(x, y), dx * (x > 0.5) * y + lib.numpy.maximum(x, 0.5) * dy
+    return f
+
+
 TRANSFORMED = {
     "eval": lambda lib, f: f(1.2, 2.0),
     "jit": lambda lib, f: lib.jit(f)(X, X),
@@ -59,7 +71,7 @@ TRANSFORMED = {
 }
 
 
-@pytest.mark.parametrize("make", [with_jvp, with_vjp])
+@pytest.mark.parametrize("make", [with_jvp, with_vjp, with_masks])
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_the_rule_is_used_under_every_transformation(make, name):
     same(lambda lib: TRANSFORMED[name](lib, make(lib)))

@@ -155,7 +155,9 @@ HELPERS = {
     "batch": ("def batch(x, axis=0):\n    return jax.tree.map("
               "lambda y: jnp.stack([y, y[::-1] if y.ndim else y, y], axis), x)\n"),
     "own_jvp": ("def own_jvp(g):\n    h = jax.custom_jvp(g)\n"
-                "    h.defjvp(lambda xs, ts: jax.jvp(g, xs, ts))\n    return h\n"),
+                "    h.defjvp(lambda xs, ts: jax.jvp(g, xs, known(xs, ts)))\n    return h\n"),
+    "known": ("def known(xs, ts):\n    return jax.tree.map(lambda x, t: t * (x == x) if "
+              "jnp.issubdtype(t.dtype, jnp.floating) else t, xs, ts)\n"),
     "own_vjp": ("def own_vjp(g):\n    h = jax.custom_vjp(g)\n    h.defvjp(lambda *xs: (g(*xs), xs),"
                 " lambda xs, ct: jax.vjp(g, *xs)[1](ct))\n    return h\n"),
     "own_vmap": ("def own_vmap(g):\n    h = jax.custom_batching.custom_vmap(g)\n"
