@@ -304,7 +304,9 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
     if times.size != 1:
         if times.dtype.kind == "u":  # NumPy takes no uint64
             times = times.astype(np.int64)
-        return _index_along(x, np.repeat(np.arange(x.shape[axis]), times.ravel()), axis)
+        size = x.shape[axis]
+        of_each = np.broadcast_to(times.ravel(), size)
+        return _index_along(x, np.repeat(np.arange(size), of_each), axis)
     count = operator.index(times.item())
     repeated = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),
                                     without(range(x.ndim + 1), [axis + 1]))

@@ -61,7 +61,8 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
                     raise
                 # there are no bits to compare
                 return np.full(np.broadcast_shapes(*map(np.shape, operands)), sign == "==")
-        if type(other) in _REFUSED:  # for others, their reflected methods are tried
+        # of others, and where numbers are ordered, the reflected methods are tried
+        if type(other) in _REFUSED and sign not in ("<", "<=", ">", ">="):
             left, right = (other, self) if swapped else (self, other)
             raise TypeError(f"unsupported operand type(s) for {sign}: "
                             f"'{type(left).__name__}' and '{type(right).__name__}'")

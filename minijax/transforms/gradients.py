@@ -109,6 +109,9 @@ def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], 
                                 f"{need} positional arguments to be passed by the caller, but got "
                                 f"only {len(args)} positional arguments.")
         places = [i % len(args) for i in numbers]
+        if len({*places}) < len(places):
+            raise TypeError(f"an argument is chosen once at most, got {argnums=} for "
+                            f"{len(args)} positional arguments.")
         return derive(Filled(fun, args, places, kwargs), tuple(args[i] for i in places))
     name = derived.__name__
     derived.__doc__ = (

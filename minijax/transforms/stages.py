@@ -97,12 +97,14 @@ class Stage:
 
     @property
     def out_info(self) -> Any:
-        """The types of the results, in their tree."""
+        """The types of the results, in their tree; those of a lowered program are never weak."""
         closed, of_jit = self._traced.jaxpr, self._traced.arguments.shardings
         shardings: Any = of_jit.of_leaves("result", self._traced.out_tree) if of_jit else (
             core.Primitive.eager_dispatch.explicit_shardings(closed) if config.mesh.value or (
                 compiled.is_annotated(closed)) else itertools.repeat(None))
-        types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding)
+        is_traced = self is self._traced
+        types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=is_traced and a.weak_type,
+                                  sharding=sharding)
                  for a, sharding in zip(closed.out_avals, shardings, strict=False)]
         return tree_util.tree_unflatten(self._traced.out_tree, types)
 

@@ -109,3 +109,8 @@ def test_counts_of_every_integer_dtype():
         for dtype in (np.uint8, np.uint64, np.int64):
             out = minijax.numpy.repeat(np.arange(2), minijax.numpy.array([2, 1], dtype))
             assert out.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_as_many_repeats_as_elements_are_asked_for_in_jaxs_words(axis, refused_alike):
+    refused_alike(lambda lib: lib.numpy.repeat(np.arange(3), np.array([1, 2]), axis))

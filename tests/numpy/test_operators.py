@@ -4,6 +4,7 @@
 import copy
 import inspect
 import math
+import operator
 import pickle
 
 import jax
@@ -256,3 +257,15 @@ def test_no_tracer_hides_a_method_behind_an_attribute_of_its_own():
                   and not n.startswith("_") and not inspect.isfunction(value)}
         assert not hidden, kind
     assert minijax.jit(lambda x: x.var() + x.trace())(jnp.ones((2, 2))) == 2
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge])
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("other", [[1, 2], (1, 2), {}, None])
+def test_what_has_no_order_beside_an_array_is_refused_in_pythons_words(compare, swapped, other):
+    def said(lib):
+        pair = lib.numpy.arange(2), other
+        with pytest.raises(TypeError) as caught:
+            compare(*pair[::-1] if swapped else pair)
+        return str(caught.value).replace("jaxlib._jax.", "")
+    assert said(minijax) == said(jax)

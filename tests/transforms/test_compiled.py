@@ -77,7 +77,7 @@ def test_what_the_compiler_says_to_users_is_left_as_it_is(monkeypatch):
 
 
 def test_every_stage_knows_the_arguments_and_the_results():
-    f = lambda state, *, rate: {"new": state["w"] * rate}  # noqa: E731
+    f = lambda state, *, rate: {"new": state["w"] * rate, "rate": rate}  # noqa: E731
     state = {"w": np.ones((2, 3), np.float32), "unused": np.arange(4)}
 
     def facts(lib):
@@ -88,7 +88,8 @@ def test_every_stage_knows_the_arguments_and_the_results():
         return [(str(stage.in_tree), str(stage.out_tree), stage.donate_argnums,
                  lib.tree.map(lambda x: (x.shape, str(x.dtype), x.donated, str(x)[:14]),
                               stage.args_info),
-                 lib.tree.map(lambda x: (x.shape, str(x.dtype)), (stage.in_avals, stage.out_info)))
+                 lib.tree.map(lambda x: (x.shape, str(x.dtype), x.weak_type),
+                              (stage.in_avals, stage.out_info)))
                 for stage in stages]
     assert facts(jax) == facts(theirs)
 

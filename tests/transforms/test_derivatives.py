@@ -136,6 +136,14 @@ def test_bad_input_is_refused_in_jaxs_words(name, refused_alike):
     refused_alike(BAD[name])
 
 
+@pytest.mark.parametrize("transform", ["grad", "value_and_grad", "jacfwd", "jacrev", "hessian"])
+@pytest.mark.parametrize("argnums", [(0, 0), (1, -1)])
+def test_an_argument_that_is_chosen_twice_is_refused_as_in_jax(transform, argnums):
+    for lib in (minijax, jax):
+        with pytest.raises(TypeError):
+            getattr(lib, transform)(lambda x, y: x * y, argnums)(1.0, 2.0)
+
+
 def test_a_refusal_shows_the_users_line():
     def user(x):
         return minijax.numpy.ones(3) + minijax.numpy.ones(4)
