@@ -103,8 +103,8 @@ class Arithmetic(Scalars):
             return x
         position, size = x.position, x.shape[x.axis]
         last, extent = self._raveled.get(position, [(position, 0)])[-1]
-        if x.axis > 0 and extent % (x.inner * size) == 0:  # the terms before it are multiples
-            position = last
+        if x.axis > 0 and extent % (x.inner * size) == 0 and not isinstance(last, Component):
+            position = last  # the terms before it are multiples
         component = self.div(position, x.inner)
         if x.axis > 0:
             component = self.rem(component, size)

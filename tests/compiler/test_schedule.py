@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minijax import disable_jit, jit, lax, numpy as jnp
+from minijax import disable_jit, jit, lax, numpy as jnp, random
 from minijax.core import Primitive, ShapedArray, as_value, tracing
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.compiler import operands
@@ -571,3 +571,9 @@ def test_several_rows_of_few_columns_are_added_up_as_one(f, columns):
     widths = {loop.trip_count // columns for loop in statements(kernel.body, For)
               if loop.vectorize == "parallel" and loop.trip_count % columns == 0}
     assert max(widths) > 1
+
+
+def test_the_index_of_a_raveled_index_is_told_once():
+    check(lambda x: [lax.map(lambda key: random.bits(key.ravel()[:2], (2,)),
+                             jnp.stack([x, x[::-1], x]), batch_size=2)],
+          np.arange(4, dtype=np.uint32).reshape(2, 1, 2))
