@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, tree_util
-from minijax.util import source_info
+from minijax.util import lazily, source_info
 from minijax.core import Array, Avals, Level, Primitive, ShapedArray, Trace, Tracer
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
                                 effects_of, make_eqn, partition_list)
 from minijax.util.source_info import DebugInfo
+
+_origin = lazily.later("minijax.util.origins", "origin_of")
+
 
 class DynamicJaxprTracer(Tracer):
     """A variable of the program: a value with a known type only."""
@@ -29,10 +32,8 @@ class DynamicJaxprTracer(Tracer):
         self._trace, self._var = trace, var
 
     def _origin_msg(self) -> str:
-        names = self._trace.arguments_behind(self._var)
-        message, constants = super()._origin_msg(), [v for v, _ in self._trace.constants.values()]
-        return message and message + (source_info.of_arguments(names) if names else (
-            source_info.of_constants(self._var, self._trace.eqns, constants)))
+        message = super()._origin_msg()
+        return message and message + _origin(self._var, self._trace)
 
 
 class DynamicJaxprTrace(Trace):
@@ -91,16 +92,6 @@ class DynamicJaxprTrace(Trace):
         if config.enable_checks.value:
             check_jaxpr(jaxpr)
         return ClosedJaxpr(jaxpr, tuple(x for _, x in pairs))
-
-    def arguments_behind(self, var: Var) -> list[str]:
-        """The names of the arguments that the value of `var` was computed from."""
-        reached = {var}
-        for eqn in reversed(self.eqns):
-            if not reached.isdisjoint(eqn.outvars):
-                reached.update(v for v in eqn.invars if isinstance(v, Var))
-        names = self.level.debug_info.arg_names if self.level.debug_info else ()
-        reaching = [name for v, name in zip(self.invars, names, strict=False) if v in reached]
-        return [name for name in reaching if name is not None]
 
 
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],

@@ -147,35 +147,6 @@ def add_user_note(exc: BaseException, source: SourceInfo | None = None) -> None:
         exc.add_note(f"{place}: {source.text}" if source.text else place)
 
 
-def of_arguments(names: Sequence[str]) -> str:
-    """Why a value is not known that depends on these arguments."""
-    if len(names) == 1:
-        what = f"value of the argument {names[0]}"
-    else:
-        comma = ", " if len(names) > 2 else " "
-        what = f"values of the arguments {', '.join(names[:-1])}{comma}and {names[-1]}"
-    return (" This concrete value was not available in Python because it depends on the "
-            f"{what}.")
-
-
-def of_constants(var: Any, eqns: Sequence[Any], constants: Sequence[Any]) -> str:
-    """Where a value of a program comes from that depends on none of its arguments."""
-    reached, lines = {var}, []
-    for eqn in reversed(eqns):
-        if not reached.isdisjoint(eqn.outvars):
-            literals = [x for x in eqn.invars if hasattr(x, "val")]
-            inputs = {x for x in eqn.invars if not hasattr(x, "val")}
-            reached |= inputs
-            if literals or not inputs.isdisjoint(constants):
-                place = eqn.source_info.place if eqn.source_info else "unknown"
-                lines.append(f"  operation {eqn}\n    from line {place}")
-    if not lines:
-        return ""
-    more = ["(Additional originating lines are not shown.)"] if len(lines) > 5 else []
-    return "\n\n".join([" This value became a tracer due to JAX operations on these lines:",
-                        *lines[:-6:-1], *more])
-
-
 # ---------------------------------------------------------------- functions and their arguments
 
 Names = tuple[str | None, ...]
