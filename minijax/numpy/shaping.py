@@ -201,8 +201,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     (4, 3, 2)
     """
     if x.ndim < 2:
-        raise ValueError("x must be at least two-dimensional for matrix_transpose; got "
-                         f"ndim={x.ndim}")
+        raise ValueError(f"matrix_transpose requires at least 2 dimensions; got ndim={x.ndim}")
     return swapaxes(x, -1, -2)
 
 

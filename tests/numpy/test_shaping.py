@@ -36,7 +36,3 @@ def test_shapes(agrees_with_jax, expression):
 ])
 def test_refusals(agrees_with_jax, expression):
     agrees_with_jax(expression)
-
-
-def test_an_array_of_one_axis_has_no_matrices_to_transpose(refused_alike):
-    refused_alike(lambda lib: lib.numpy.ones(3).mT)
