@@ -41,11 +41,11 @@ def groups_in(loop: For) -> Mapping[Load | Store, Group]:
             names, offsets = [*zip(*map(base, each.index), strict=True)] or ((), ())
             places[each] = names, sum(x * y for x, y in zip(
                 offsets, strides(buffer, len(names)), strict=True))
-            if 1 < (step or 0) <= MOST and buffer.dtype != BOOL and buffer not in in_branches:
+            if 1 < abs(step or 0) <= MOST and buffer.dtype != BOOL and buffer not in in_branches:
                 sets[type(each), buffer, step, names].setdefault(places[each][1], each)
-    groups = [tuple(members[first + k] for k in range(step))
+    groups = [tuple(members[first + k] for k in range(abs(step)))
               for (_, _, step, _), members in sets.items()
-              for first in firsts(members, step)]
+              for first in firsts(members, abs(step))]
     order = [*places]
     return {each: group for group in groups if may_move(group, order, places) for each in group}
 

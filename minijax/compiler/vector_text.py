@@ -14,10 +14,12 @@ from minijax.primitives.smooth_lengths import prime_factors
 from .arithmetic import Arithmetic
 from .loops import (BOOL, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
                     Operand, Read, Scalar, Store, Variable, integer)
-from .function_text import FunctionText, llvm_type, mangled
+from .function_text import MANGLED, FunctionText, llvm_type, mangled
 from .interleaving import Group
 from .steps import Steps
 from .vectors import Function
+
+MANY_STEPS = 3  # of sorting interleaved vectors
 
 
 class VectorText(FunctionText):
@@ -209,9 +211,9 @@ class VectorText(FunctionText):
                 number = self.scalars.typed(element)
                 self.define(x, f"insertelement {self.typed(x)}, {number}, i64 {lane}")
 
-    def is_backwards(self, access: Load | Store) -> bool:
-        """Whether an access of all lanes is one of neighbours from the last one on."""
-        return (self.steps.at(access.buffer, access.index) == -1 and not self.mask
+    def is_backwards(self, access: Load | Store, apart: int = 1) -> bool:
+        """Whether the accesses of all lanes are so far apart, from the last one on."""
+        return (self.steps.at(access.buffer, access.index) == -apart and not self.mask
                 and access.buffer.dtype != BOOL)
 
     def last_of(self, access: Load | Store) -> str:
@@ -230,11 +232,15 @@ class VectorText(FunctionText):
             return  # printed with another one
         t, place = llvm_type(load.target.dtype), self.first_of(group, load)
         parts = [[self.vector_at(place, k, load) for k in range(len(group))]]
-        for p in prime_factors(len(group)):  # every p-th element from the first on, from the second
-            parts = [[self.picked(t, part[k:k + p], range(first, p * self.lanes, p))
+        factors = prime_factors(len(group))
+        for p in factors:  # every p-th element from the first on, from the second
+            parts = [[self.sorted(t, part[k:k + p], range(first, p * self.lanes, p), len(factors))
                       for k in range(0, len(part), p)] for first in range(p) for part in parts]
+        turned = self.is_backwards(load, len(group))
         for each, [part] in zip(group, parts, strict=True):
-            self.vectors[each.target], self.steps[each.target] = part, None  # type: ignore[union-attr]
+            self.steps[each.target] = None  # type: ignore[union-attr]
+            self.vectors[each.target] = (  # type: ignore[union-attr]
+                self.reversed(load.target.dtype, part) if turned else part)
 
     def print_stores(self, store: Store, group: Group) -> None:
         """A group of interleaved stores, with the last of them."""
@@ -243,10 +249,13 @@ class VectorText(FunctionText):
             return
         t, n = llvm_type(store.buffer.dtype), self.lanes
         parts = [[self.value(each.value)] for each in group]  # type: ignore[union-attr]
-        for p in reversed(prime_factors(len(group))):  # of p vectors in turns
+        if self.is_backwards(store, len(group)):
+            parts = [[self.reversed(store.buffer.dtype, part)] for [part] in parts]
+        factors = prime_factors(len(group))
+        for p in reversed(factors):  # of p vectors in turns
             order = [k % p * n + k // p for k in range(p * n)]
             rest = len(parts) // p
-            parts = [[self.picked(t, vectors, order[first:first + n])
+            parts = [[self.sorted(t, vectors, order[first:first + n], len(factors))
                       for vectors in zip(*parts[k::rest], strict=True)
                       for first in range(0, p * n, n)] for k in range(rest)]
         place = self.first_of(group, store)
@@ -262,6 +271,16 @@ class VectorText(FunctionText):
             return self.computed("%wide", f"load {self.in_lanes(t)}, {at}")
         self.emit(f"store {value}, {at}")
         return ""
+
+    def sorted(self, t: str, vectors: Sequence[str], order: Iterable[int], steps: int) -> str:
+        """The name of a vector after one of so many steps of sorting. LLVM looks for fewer, which
+        takes long where there are many, and finds none; but it looks across no fence.
+        """
+        name = self.picked(t, vectors, order)
+        if steps < MANY_STEPS or t not in MANGLED:
+            return name
+        fence = f"@llvm.arithmetic.fence.v{self.lanes}{MANGLED[t]}"
+        return self.computed("%part", f"call {self.in_lanes(t)} {fence}({self.in_lanes(t)} {name})")
 
     def picked(self, t: str, vectors: Sequence[str], elements: Iterable[int]) -> str:
         """The name of a vector of elements of two or more vectors, which are counted through."""
@@ -281,8 +300,9 @@ class VectorText(FunctionText):
 
     def first_of(self, group: Group, access: Load | Store) -> str:
         """The address of the first element of a group, from one of its accesses."""
-        return self.element(llvm_type(access.buffer.dtype),
-                            self.address(access.buffer, access.index), -group.index(access))
+        place = (self.last_of(access) if self.is_backwards(access, len(group))
+                 else self.address(access.buffer, access.index))
+        return self.element(llvm_type(access.buffer.dtype), place, -group.index(access))
 
     def print_store(self, store: Store) -> None:
         if store in self.groups:

@@ -51,6 +51,21 @@ def test_all_elements_of_a_row_are_a_group_in_whatever_order_they_come(step, tur
     np.testing.assert_array_equal(y, np.roll(X.reshape(-1, step), -1, 1).ravel() + 1)
 
 
+@pytest.mark.parametrize("step", [2, 4, 8])
+@pytest.mark.parametrize("loads, stores", [(1, -1), (-1, 1), (-1, -1)])
+def test_rows_may_come_from_the_last_one_on(step, loads, stores):
+    def write(b, x, y, i):
+        at = {1: i, -1: b.sub(64 // step - 1, i)}
+        values = [b.load(x, place(b, at[loads], step, k)) for k in range(step)]
+        for k in range(step):
+            b.store(y, place(b, at[stores], step, k), b.mul(values[k], k + 1))
+    kernel = kernel_of(write, 64 // step)
+    assert groups(kernel) == [[step], [step]]
+    _, [y] = run(kernel, X)
+    rows = X.reshape(-1, step) * np.arange(1, step + 1)
+    np.testing.assert_array_equal(y.reshape(-1, step), rows[::loads * stores])
+
+
 def test_a_part_of_a_row_is_none():
     def write(b, x, y, i):
         b.store(y, place(b, i, 4, 0), b.load(x, place(b, i, 4, 1)))

@@ -299,16 +299,21 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
     step = 1 << (n.bit_length() + 1) // 2
     powers = np.arange(step), np.arange(0, n, step)
     fine, coarse = (roots(b, n, each, dtype) for each in powers)
+    near = roots(b, n, np.outer(np.arange(above), np.arange(COLUMNS)), dtype)
 
-    def root(at: Any) -> Complex:
-        low, high = b.rem(at, step), b.div(at, step)
-        return multiply(b, read(fine, (low,)), read(coarse, (high,)))
+    def twiddled(z: Complex, i: Any, first: Any, j: Any) -> Complex:
+        """Times the root of i * (first + j): of i * first it is one for all columns of a block."""
+        at = b.mul(i, first)
+        root = multiply(b, read(fine, (b.rem(at, step),)), read(coarse, (b.div(at, step),)))
+        return multiply(b, z, multiply(b, root, read(near, (i, j))))
 
     at = lambda i, size, j: b.add(b.mul(i, size), j)
-    _columns(b, rows, above, below, Rows(
-        lambda row, i, j: of.load(row, at(i, below, j), 0),
-        lambda row, i, j, z: write(spectra, (*row, at(i, below, j)),
-                                   multiply(b, z, root(b.mul(i, j))))), dtype)
+    with nest(b, rows, "parallel") as row:
+        b.in_blocks(below, min(COLUMNS, below), lambda _, first, width: _stockham(
+            b, above, width, dtype,
+            lambda i, j: of.load(row, at(i, below, b.add(first, j)), 0),
+            lambda i, j, z: write(spectra, (*row, at(i, below, b.add(first, j))),
+                                  twiddled(z, i, first, j))))
     _columns(b, rows, below, above, Rows(
         lambda row, i, j: read(spectra, (*row, at(j, below, i))),
         lambda row, i, j, z: of.store(row, at(i, above, j), 0, z)), dtype)
