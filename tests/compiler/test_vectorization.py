@@ -114,10 +114,10 @@ def test_what_is_updated_in_place_would_be_updated_twice_where_vectors_overlap(m
         assert compiled(f, None, X) != right
 
 
-def loop_of(write, vectorize="parallel", size=64):
+def loop_of(write, vectorize="parallel", size=64, dtype=np.float32):
     """A loop over the elements of buffers x and y."""
     b = Builder()
-    x, y = (Buffer(name, np.dtype(np.float32), (size, 2), role)
+    x, y = (Buffer(name, np.dtype(dtype), (size, 2), role)
             for name, role in (("x", "input"), ("y", "output")))
     with b.loop(size // 2, vectorize=vectorize) as i:
         write(b, x, y, i)
@@ -135,6 +135,13 @@ def flat(i):
     (16, lambda b, x, y, i: b.store(y, flat(i), b.exp(b.load(x, flat(b.mul(i, 2))))))])
 def test_a_loop_is_in_vectors_if_that_is_faster(lanes, write):
     assert lanes_in(loop_of(write), 64) == lanes
+
+
+@pytest.mark.parametrize("dtype, size, lanes", [
+    (np.int8, 4, 0), (bool, 4, 0), (np.int8, 8, 4), (np.int16, 4, 2), (np.float32, 4, 2)])
+def test_a_vector_has_four_bytes_at_least(dtype, size, lanes):
+    copy = lambda b, x, y, i: b.store(y, flat(i), b.load(x, flat(i)))
+    assert lanes_in(loop_of(copy, size=size, dtype=dtype), 64) == lanes
 
 
 def test_iterations_that_depend_on_each_other_are_not():
