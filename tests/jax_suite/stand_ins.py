@@ -120,11 +120,11 @@ def ours(module: str, name: str) -> Any:
     path = full.removeprefix(f"{INTERNAL}.")
     if path in INTERNALS:
         return INTERNALS[path]
+    if is_module(full):
+        return importlib.import_module(full)
     for row in (full, f"jax.{path}"):
         if row in names.OURS:
             return finder.ours_at(names.OURS[row])
-    if is_module(full):
-        return importlib.import_module(full)
     for place in places(module):
         if (there := finder.import_if_present(place)) and hasattr(there, name) and not (
                 isinstance(getattr(there, name), types.ModuleType)):
