@@ -178,8 +178,7 @@ HELPERS = {
 
 def helpers_of(text: str) -> str:
     wanted = {name for name in HELPERS if re.search(rf"\b{name}\(", text)}
-    if "total" in wanted:
-        wanted.add("floats")
+    wanted |= {other for name in wanted for other in HELPERS if f"{other}(" in HELPERS[name]}
     return "".join(HELPERS[name] for name in HELPERS if name in wanted)
 
 
