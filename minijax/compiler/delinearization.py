@@ -16,13 +16,14 @@ from .loops import (INT64, Constant, For, Let, Scalar, Statement, changed, defin
                     integer, walk)
 
 MIN_SIZE = 4  # of an inner axis: loops over shorter ones fill no vectors, and are unrolled
-LANES = 16  # an inner axis of fewer fills no vector for the elementary functions in the loop
+MIN_LANES = 16  # of an inner axis over which elementary functions fill vectors
 
 
 @innermost_first
 def delinearize(loop: For) -> Iterable[Statement]:
     """Loops over merged axes as nests of loops: one whose index is divided by one size is two. Of
-    an axis of two or three elements the loop is unrolled: their accesses are interleaved.
+    an axis of two or three elements the loop is unrolled: their accesses are interleaved. One that
+    calls elementary functions and takes only remainders, by few, stays: it fills vectors.
     """
     if loop.vectorize != "parallel" or not loop.trip_count or any(
             isinstance(each, For) for each in walk(loop.body)):
@@ -31,7 +32,7 @@ def delinearize(loop: For) -> Iterable[Statement]:
                  and each.op in ("div", "rem") and each.args[0] is loop.index]
     sizes = {int(x.value) if isinstance(x := each.args[1], Constant) else 0 for each in divisions}
     size = sizes.pop() if len(sizes) == 1 else 0
-    if size < LANES and all(each.op == "rem" for each in divisions) and any(
+    if size < MIN_LANES and all(each.op == "rem" for each in divisions) and any(
             isinstance(each, Let) and each.op in FORMULAS for each in walk(loop.body)):
         return [loop]
     starts_at_zero = isinstance(loop.start, Constant) and not loop.start.value

@@ -19,7 +19,7 @@ from .interleaving import Group
 from .steps import Steps
 from .vectors import Function
 
-MANY_STEPS = 3  # of sorting interleaved vectors
+MANY_STEPS = 3  # of sorting interleaved vectors: LLVM would look long for fewer
 
 
 class VectorText(FunctionText):
@@ -234,13 +234,13 @@ class VectorText(FunctionText):
         parts = [[self.vector_at(place, k, load) for k in range(len(group))]]
         factors = prime_factors(len(group))
         for p in factors:  # every p-th element from the first on, from the second
-            parts = [[self.sorted(t, part[k:k + p], range(first, p * self.lanes, p), len(factors))
-                      for k in range(0, len(part), p)] for first in range(p) for part in parts]
-        turned = self.is_backwards(load, len(group))
+            parts = [[self.sort_step(
+                t, part[k:k + p], range(first, p * self.lanes, p), len(factors))
+                for k in range(0, len(part), p)] for first in range(p) for part in parts]
+        if self.is_backwards(load, len(group)):
+            parts = [[self.reversed(load.target.dtype, part)] for [part] in parts]
         for each, [part] in zip(group, parts, strict=True):
-            self.steps[each.target] = None  # type: ignore[union-attr]
-            self.vectors[each.target] = (  # type: ignore[union-attr]
-                self.reversed(load.target.dtype, part) if turned else part)
+            self.vectors[each.target], self.steps[each.target] = part, None  # type: ignore[union-attr]
 
     def print_stores(self, store: Store, group: Group) -> None:
         """A group of interleaved stores, with the last of them."""
@@ -255,7 +255,7 @@ class VectorText(FunctionText):
         for p in reversed(factors):  # of p vectors in turns
             order = [k % p * n + k // p for k in range(p * n)]
             rest = len(parts) // p
-            parts = [[self.sorted(t, vectors, order[first:first + n], len(factors))
+            parts = [[self.sort_step(t, vectors, order[first:first + n], len(factors))
                       for vectors in zip(*parts[k::rest], strict=True)
                       for first in range(0, p * n, n)] for k in range(rest)]
         place = self.first_of(group, store)
@@ -272,9 +272,9 @@ class VectorText(FunctionText):
         self.emit(f"store {value}, {at}")
         return ""
 
-    def sorted(self, t: str, vectors: Sequence[str], order: Iterable[int], steps: int) -> str:
-        """The name of a vector after one of so many steps of sorting. LLVM looks for fewer, which
-        takes long where there are many, and finds none; but it looks across no fence.
+    def sort_step(self, t: str, vectors: Sequence[str], order: Iterable[int], steps: int) -> str:
+        """The name of a vector after one of so many steps of sorting. After one of many stands a
+        fence, across which LLVM combines no shuffles: it takes long, and finds nothing better.
         """
         name = self.picked(t, vectors, order)
         if steps < MANY_STEPS or t not in MANGLED:

@@ -24,7 +24,7 @@ STRAIGHT = Let | Load | Store | Declare | Read | Assign
 # elementary functions, which take long. Short sums are added up one term after the other.
 BYTES = {128: (128, 256), 64: (128, 128), 16: (64, 64), 4: (0, 64)}
 REGISTER = 64  # bytes of the widest vector register
-LEAST = 4  # bytes of a vector: LLVM may abort where it has two bytes in one
+MIN_BYTES = 4  # bytes of a vector: LLVM may abort where it has two bytes in one
 REDUCING = {"add", "mul", "min", "max", "and", "or", "xor"}
 # Operations of one short instruction, in whatever order: one register of partial results is enough.
 ORDERLESS = {"min", "max", "and", "or"}
@@ -62,7 +62,7 @@ def lanes_in(loop: For, register: int) -> int:
         calls = any(isinstance(each, Let) and each.op in FORMULAS for each in walk(loop.body))
         lanes = min(lanes, 2 * filled if calls and filled < count else filled)
     narrowest = min([*sizes, *(x.dtype.itemsize for x in accesses(walk(loop.body)))], default=8)
-    return lanes if lanes > 1 and lanes * narrowest >= LEAST else 0
+    return lanes if lanes > 1 and lanes * narrowest >= MIN_BYTES else 0
 
 
 def pays(loop: For) -> bool:

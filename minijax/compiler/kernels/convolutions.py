@@ -46,8 +46,8 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
             b, x, params["dimension_numbers"][0], params["padding"], params["lhs_dilation"],
             x.dtype, pad), w)
     else:
-        product = _Convolution(b, out, x, w, sizes, pad, params)
-        product.product_by_parts() if product.by_parts else product.products()
+        plan = _Convolution(b, out, x, w, sizes, pad, params)
+        (plan.product_by_parts if plan.by_parts else plan.products)()
 
 
 def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:

@@ -35,6 +35,7 @@ ROWS = [
     Row("kron 33×17, 13×11", jit(jnp.kron), [normal(33, 17), normal(13, 11)]),
     Row("merged heads, 8×4×65×64", heads, [normal(8, 4, 65, 64)]),
     Row("maximum 15625×64, last", jit(lambda x: jnp.max(x, 1)), [normal(15625, 64)]),
+    Row("logsumexp down 3 columns", jit(lambda x: nn.logsumexp(x, 0)), [normal(10_000, 3)]),
     Row("logsumexp 15625×64", jit(lambda x: nn.logsumexp(x, 1)), [normal(15625, 64)]),
     Row("any and all, 1000×1000", jit(lambda x: (jnp.any(x > 4), jnp.all(x < 4, 1))),
         [normal(1000, 1000)]),
