@@ -503,7 +503,8 @@ LAWS: tuple[Law, ...] = (
 WATCHING: dict[str, tuple[Law, ...]] = {
     "impl": (evaluation_is_the_meaning, compiled_is_the_meaning),
     "abstract_eval": (the_meaning_has_the_type_that_was_promised, compiled_is_the_meaning),
-    "jvp": (jvp_is_the_slope,), "transpose": (vjp_agrees_with_jvp,),
+    "jvp": (jvp_is_the_slope,),
+    "transpose": (vjp_agrees_with_jvp, transpose_of_transpose_is_the_operation),
     "batch": (vmap_is_a_python_loop,), "may_produce_nan": (a_new_nan_is_declared,),
     **dict.fromkeys(LOWERINGS, (compiled_is_the_meaning, launches_are_the_meaning))}
 
