@@ -14,8 +14,15 @@ from .loops import (BOOL, INT64, Constant, For, Let, Load, Operand, Store, acces
 from .steps import Steps, strides
 
 MOST = 24  # accesses of a group
+NEAR = 16  # bytes
 Group = tuple[Load | Store, ...]  # in the order of their elements
 Place = tuple[tuple[Any, ...], int]  # the numbers of an index, and its constant in elements
+
+
+def is_near(access: Load | Store, step: int) -> bool:
+    """Whether it pays to load vectors of neighbours for elements so far apart, and to shuffle."""
+    dtype = access.buffer.dtype
+    return isinstance(access, Load) and 1 < step <= NEAR // dtype.itemsize and dtype != BOOL
 
 
 @cached_on_node

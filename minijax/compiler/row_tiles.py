@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arithmetic import Arithmetic
-from .interleaving import groups_in
 from .loops import (INT64, Address, Assign, Buffer, Call, Constant, Declare, For, Index, Let, Load,
                     Operand, Read, Scalar, Statement, Store, Variable, copied, defined, substituted,
                     integer, used, walk, with_origin)
@@ -95,7 +94,7 @@ class _Tile:
         runs = [each for each in walk(inner) if isinstance(each, For) and not any(
             isinstance(x, For) for x in each.body)]
         return body if all(map(stores_apart, runs)) and all(
-            each in inner or gathers(each)[0] <= len(groups_in(each)) for each in runs) else None
+            each in inner or not gathers(each)[0] for each in runs) else None
 
     def parts(self, body: Iterable[Statement]) -> Iterator[Part]:
         """Loops, and what stands between them."""

@@ -15,7 +15,7 @@ from .arithmetic import Arithmetic
 from .loops import (BOOL, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
                     Operand, Read, Scalar, Store, Variable, integer)
 from .function_text import MANGLED, FunctionText, llvm_type, mangled
-from .interleaving import Group
+from .interleaving import Group, is_near
 from .steps import Steps
 from .vectors import Function
 
@@ -202,6 +202,8 @@ class VectorText(FunctionText):
         elif self.is_backwards(load):
             vector = self.vector_at(self.last_of(load), 0, load)
             self.vectors[x], self.steps[x] = self.reversed(x.dtype, vector), None
+        elif not self.mask and is_near(load, step or 0) and 2 * (step or 0) <= self.lanes:
+            self.vectors[x], self.steps[x] = self.strided(load, step or 0), None
         else:
             self.steps[x] = None
             self.vectors[x] = "poison" if self.active == self.lanes else "zeroinitializer"
@@ -210,6 +212,15 @@ class VectorText(FunctionText):
                 self.scalars.print_load(Load(element, load.buffer, self.of_lane(load.index, lane)))
                 number = self.scalars.typed(element)
                 self.define(x, f"insertelement {self.typed(x)}, {number}, i64 {lane}")
+
+    def strided(self, load: Load, step: int) -> str:
+        """Every so many-th element of some vectors; the last vector ends with the last of them."""
+        t, last = llvm_type(load.target.dtype), step - 1
+        place = self.address(load.buffer, load.index)
+        vectors = [self.vector_at(place, k, load) for k in range(last)]
+        vectors.append(self.vector_at(self.element(t, place, -last), last, load))
+        return self.picked(t, vectors, [at + last * (at >= last * self.lanes)
+                                        for at in range(0, step * self.lanes, step)])
 
     def is_backwards(self, access: Load | Store, apart: int = 1) -> bool:
         """Whether the accesses of all lanes are so far apart, from the last one on."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from minijax.primitives.smooth_lengths import prime_factors
 
 from .elementary import FORMULAS
-from .interleaving import groups_in
+from .interleaving import groups_in, is_near
 from .loops import (BOOL, INT64, Assign, Declare, For, If, Let, Load, Operand, Read, Statement,
                     Store, Variable, accesses, cached_on_node, walk)
 from .probe import cost_of
@@ -69,12 +69,11 @@ def pays(loop: For) -> bool:
     """Whether the iterations of a loop are faster in vectors, if they may be printed so."""
     if not is_straight(loop.body):
         return False
-    groups = groups_in(loop)
-    alone = gathers(loop)[0] - len(groups)
-    if groups and not any(isinstance(each, Let) and each.target.dtype != INT64
-                          for each in loop.body):  # it only sorts
-        return alone < 1
-    return cost_of(loop.body) >= PER_GATHER * max(alone - 1, 0) + PER_SHUFFLE * shuffles(loop)
+    alone, _ = gathers(loop)
+    if groups_in(loop) and not any(isinstance(each, Let) and each.target.dtype != INT64
+                                   for each in loop.body):  # it only sorts
+        return alone < PER_GATHER
+    return cost_of(loop.body) >= max(alone - PER_GATHER, 0) + PER_SHUFFLE * shuffles(loop)
 
 
 def shuffles(loop: For) -> int:
@@ -90,11 +89,11 @@ def is_straight(body: Iterable[Statement]) -> bool:
 
 @cached_on_node
 def gathers(loop: For) -> tuple[float, Steps]:
-    """The number of accesses in a loop that are neither of one element nor of neighbours; infinite,
-    if a branch has one that is not of neighbours: its address may be invalid in other lanes. And
-    the steps of its numbers.
+    """The operations with which it pays to access in vectors what is neither one element nor
+    neighbours; infinite, if a branch has such: its address may be invalid in other lanes. And the
+    steps of a loop's numbers.
     """
-    steps = Steps({loop.index: 1})
+    groups, steps = groups_in(loop), Steps({loop.index: 1})
 
     def count(body: Iterable[Statement], masked: bool = False) -> float:
         total = 0.
@@ -103,7 +102,8 @@ def gathers(loop: For) -> tuple[float, Steps]:
                 step = steps.at(each.buffer, each.index)
                 if masked and step != 1:
                     return math.inf
-                total += step not in (-1, 0, 1)
+                if step not in (-1, 0, 1) and each not in groups:
+                    total += PER_SHUFFLE * (step or 0) if is_near(each, step or 0) else PER_GATHER
             elif isinstance(each, If):
                 total += count((*each.then, *each.orelse), masked=True)
             steps.enter(each, masked)

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from minijax import config, jit
 from minijax.compiler.builder import Builder
 from minijax.compiler.interleaving import groups_in
 from minijax.compiler.loops import Buffer, For, Kernel, Load, Store, walk
 from tests.compiler.test_llvm import run
+from tests.compiler.test_vectorization import LEVELS
 
 F32 = np.dtype(np.float32)
 X = np.arange(64, dtype=F32) ** 2
@@ -109,3 +111,19 @@ def test_what_a_branch_accesses_is_in_no_group():
             with b.when(b.gt(b.load(x, (i,)), 9.0)):
                 b.store(y, place(b, i, 2, 0), 0.5)
     assert groups(kernel_of(write)) == [[2], []]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "bfloat16", "float32", "float64"])
+def test_every_so_many_th_element_up_to_the_last_one_of_an_array(dtype, level):
+    with config.cpu(level), config.enable_x64():
+        for step in (2, 3, 4, 5, 6, 8, 16):
+            x = (np.arange(step * 70 + 1) % 121).astype(dtype)
+            outs = jit(lambda x: (x[::step], x[step:][::step] * 2 + 1))(x)  # noqa: B023
+            for y, expected in zip(outs, (x[::step], x[step:][::step] * 2 + 1), strict=True):
+                np.testing.assert_array_equal(y, expected.astype(y.dtype))
+
+
+def test_elements_that_are_near_are_shuffled_out_of_vectors():
+    text = jit(lambda x: x[:, 0] * 2).lower(np.zeros((1000, 3), np.uint8)).as_text("llvm")
+    assert "shufflevector" in text and "insertelement" not in text

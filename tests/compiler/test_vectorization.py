@@ -11,7 +11,7 @@ from minijax.compiler.builder import Builder
 from minijax.compiler.loops import For, Buffer, walk
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.steps import Steps
-from minijax.compiler.vectorization import gathers, lanes_in
+from minijax.compiler.vectorization import PER_GATHER, gathers, lanes_in
 from tests.compiler.scalar_loops import scalar_loops
 from tests.compiler.test_llvm import accumulation, run
 
@@ -130,7 +130,8 @@ def flat(i):
 
 @pytest.mark.parametrize("lanes, write", [
     (16, lambda b, x, y, i: b.store(y, flat(i), b.load(x, flat(b.add(i, 3))))),
-    (0, lambda b, x, y, i: b.store(y, (i, b.index(0)), b.load(x, (i, b.index(1))))),
+    (16, lambda b, x, y, i: b.store(y, (i, b.index(0)), b.load(x, (i, b.index(1))))),
+    (0, lambda b, x, y, i: b.store(y, flat(b.mul(i, 9)), b.load(x, flat(b.mul(i, 9))))),
     (16, lambda b, x, y, i: b.store(y, flat(b.mul(i, 2)), b.load(x, flat(i)))),
     (16, lambda b, x, y, i: b.store(y, flat(i), b.exp(b.load(x, flat(b.mul(i, 2))))))])
 def test_a_loop_is_in_vectors_if_that_is_faster(lanes, write):
@@ -173,7 +174,7 @@ def test_a_variable_that_a_branch_assigns_is_no_index_of_one_element():
         with b.when(b.gt(b.load(x, flat(i)), 0.)):
             b.assign(place, b.index(1))
         b.store(y, flat(i), b.load(x, flat(b.read(place))))
-    assert gathers(loop_of(write))[0] == 1
+    assert gathers(loop_of(write))[0] == PER_GATHER
 
 
 def test_steps_are_those_of_the_numbers():
