@@ -253,10 +253,7 @@ class FlatFunction:
         if (info := self.debug_info) is None:
             return check_arg(leaf)
         if core.is_ref(leaf):
-            raise ValueError(f"function {info.func_src_info} traced for {info.traced_for} returned "
-                             f"a mutable array reference of type {leaf.aval}"
-                             f"{self._at('tree path result', place)}, but mutable array references "
-                             "cannot be returned.")
+            raise leaf.error_of_returning(info, self._at("tree path result", place))
         return core.as_value_or_raise(leaf, lambda: (
             f"function {info.func_src_info} traced for {info.traced_for} returned a value of type "
             f"{type(leaf)}{self._at('component ', place)}, which is not a valid JAX type"))

@@ -15,6 +15,7 @@ from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTracer
 from minijax.primitives.convert import converted
 from minijax.transforms.arguments import NotCarriedError
+from minijax.util.source_info import DebugInfo
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +40,8 @@ class Ref:
         self._value: Array | None = value
         self._home = core.current_trace.get()
         self.passed_as: str | None = None  # while it is an argument: the error of capturing it
+        frames = core.user_frames_for_errors() if self._home.staging_level is not None else ()
+        self.origin = f"created on line {frames[-1].place}" if frames else ""
         self._is_written = False  # since the value was read or added to
 
     aval = property(lambda self: AbstractRef(self.inner_aval))
@@ -64,6 +67,14 @@ class Ref:
                 f"Array reference has been deleted with shape={self.inner_aval.str_long()}."),
                 "It was passed to `freeze` or `free_ref`, which delete it.")
         return self._value
+
+    def error_of_returning(self, info: DebugInfo, place: str) -> ValueError:
+        """The error of a traced function that returns it at a place of its result."""
+        origin = f"\n\nThe returned mutable array was {self.origin}." if self.origin else ""
+        return ValueError(
+            f"function {info.func_src_info} traced for {info.traced_for} returned a mutable array "
+            f"reference of type {self.aval}{place}, but mutable array references cannot be "
+            f"returned.{origin}")
 
     def write(self, value: Array) -> None:
         """Replace the whole value."""

@@ -198,6 +198,9 @@ def of_values(fun: Callable, indices: Sequence[int]) -> Callable[..., tuple[Any,
     def pure(*args: Any, **kwargs: Any) -> tuple[Any, list]:
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         refs = {i: Ref(leaves[i]) for i in indices}
+        names = source_info.describe(fun, args, kwargs, "jit").arg_names
+        for i, ref in refs.items():
+            ref.origin = f"passed in as the argument {names[i]}"
         args, kwargs = tree_util.tree_unflatten(
             tree, [refs.get(i, x) for i, x in enumerate(leaves)])
         return fun(*args, **kwargs), [ref.read() for ref in refs.values()]

@@ -154,6 +154,24 @@ def test_what_does_not_fit_is_refused_in_jaxs_words(case):
     assert str(ours.value)[:60] == str(theirs.value)[:60]
 
 
+RETURNED = {
+    "an argument": lambda lib, ref: lib.jit(lambda r: r)(ref),
+    "a part of an argument": lambda lib, ref: lib.jit(lambda x, d: (x, d["r"]))(1.0, {"r": ref}),
+    "a new one": lambda lib, ref: lib.jit(lambda x: {"a": lib.new_ref(x)})(1.0),
+    "of a step": lambda lib, ref: lib.lax.scan(lambda c, x: (c, lib.new_ref(x)), 0.0, X),
+    "from outside": lambda lib, ref: lib.jit(lambda x: ref)(1.0),
+}
+
+
+@pytest.mark.parametrize("case", RETURNED)
+def test_a_returned_reference_is_refused_with_where_it_comes_from(case):
+    with pytest.raises(ValueError, match="cannot be returned") as theirs:
+        RETURNED[case](jax, jax.new_ref(jax.numpy.asarray(X)))
+    with pytest.raises(ValueError, match="cannot be returned") as ours:
+        RETURNED[case](minijax, minijax.new_ref(minijax.numpy.asarray(X)))
+    assert str(ours.value) == str(theirs.value)
+
+
 def test_a_reference_is_not_used_after_its_end_or_where_nobody_carries_it():
     ref = minijax.new_ref(minijax.numpy.zeros(2))
     with pytest.raises(ValueError, match="was made outside of it"):
