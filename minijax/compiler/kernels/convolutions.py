@@ -17,10 +17,9 @@ from minijax.primitives.summation import LONG
 from minijax.tree_util import tree_leaves
 
 from ..builder import CHAIN
-from ..operands import Computed
 from ..routines import product_of
 from .products import (LAUNCHED, MAX_INLINE, MIN_SIDE, Matrices, accumulator_dtype, computed,
-                       multiply, placed, split_terms, sum_partials)
+                       moved, multiply, placed, split_terms, sum_partials)
 
 PASSED = ("feature_group_count", "batch_group_count", "dimension_numbers", "window_strides",
           "padding", "lhs_dilation", "rhs_dilation")  # the parameters that a call has as numbers
@@ -38,11 +37,11 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     if b.on_gpu and is_launched(x, w, out, sizes):
         as_one_call(b, out, x, w, params)
     elif b.on_gpu or terms <= MAX_INLINE:
-        computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
+        computed(b, lambda x, w: [as_sums(x, w, **params)], [out], x, w)
     elif sizes.outputs < FEW and (sizes.features < FEW or math.prod(sizes.window) == 1):
         plain = params | {"padding": ((0, 0),) * len(sizes.window),
                           "lhs_dilation": (1,) * len(sizes.window)}
-        computed(b, lambda x, w: [as_sums(x, w, **plain)], out, padded(
+        computed(b, lambda x, w: [as_sums(x, w, **plain)], [out], padded(
             b, x, params["dimension_numbers"][0], params["padding"], params["lhs_dilation"],
             x.dtype, pad), w)
     else:
@@ -250,10 +249,5 @@ def padded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence[int
         config[axis] = (before, after, base - 1)
     if not any(map(any, config)) and x.dtype == dtype:
         return x
-    shape = tuple(max((n - 1) * (between + 1) + 1 if n else 0, 0) + before + after
-                  for n, (before, after, between) in zip(x.shape, config, strict=True))
-    copy = b.temp(shape, dtype, "surrounded")
-    computed(b, lambda x: [pad(x, constant(0, x), padding_config=tuple(config))], copy,
-             Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype))
-    b.freeze(copy)
-    return copy
+    return moved(b, x, dtype, lambda x: pad(
+        x, constant(0, x), padding_config=tuple(config)), "surrounded")

@@ -52,9 +52,7 @@ class Side(NamedTuple):
 
     def copied(self, b: Any, axes: Axes, dtype: np.dtype) -> Side:
         """A copy with its axes in this order."""
-        x, copy = self.buffer, b.temp(self.sizes(axes), dtype)
-        converted = Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype)
-        computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, converted)
+        copy = moved(b, self.buffer, dtype, lambda x: transpose_p.bind(x, permutation=axes))
         return Side(copy, *(tuple(map(axes.index, part)) for part in self[1:]))
 
 
@@ -73,7 +71,7 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     elif terms > MAX_INLINE and not b.on_gpu:
         return by_blocks(b, out, left, right)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
-    computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
+    computed(b, lambda x, y: [as_sums(x, y, **params)], [out], left.buffer, right.buffer)
 
 
 def hoisted_transpose(b: Any, side: Side) -> Side:
@@ -91,10 +89,20 @@ def placed(axes: Sequence[int], *values: Any) -> tuple:
     return tuple(x for _, x in sorted(zip(axes, values, strict=True), key=lambda pair: pair[0]))
 
 
-def computed(b: Any, f: Any, out: Any, *operands: Any) -> None:
-    """Write the result of a function of arrays into a buffer."""
+def computed(b: Any, f: Any, outputs: Sequence, *operands: Any) -> None:
+    """Write the results of a function of arrays into buffers."""
     avals = [ShapedArray(x.shape, x.dtype) for x in operands]
-    b.jaxpr(tracing.stage(f, avals), operands, into=[out])
+    b.jaxpr(tracing.stage(f, avals), operands, into=outputs)
+
+
+def moved(b: Any, x: Any, dtype: np.dtype, f: Callable, hint: str = "temp") -> Any:
+    """A buffer with the elements of x in this dtype, where a function of the array moves them."""
+    converted = Computed(b, lambda at: b.convert(b.value(x)(at), dtype), x.shape, dtype)
+    program = tracing.stage(lambda x: [f(x)], [ShapedArray(x.shape, dtype)])
+    copy = b.temp(program.out_avals[0].shape, dtype, hint)
+    b.jaxpr(program, [converted], into=[copy])
+    b.freeze(copy)
+    return copy
 
 
 # ── All at once ──────────────────────────────────────────────────────────────────────────────
