@@ -5,7 +5,6 @@ Columns are transformed side by side. A length with a large prime factor becomes
 and Numba*. In JAX: XLA's call of DUCC on the CPU.
 """
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
@@ -49,18 +48,12 @@ class Rows(NamedTuple):
 def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
     """The transform along an axis."""
     shape, dtype = outputs[0].shape, outputs[0].dtype
-    rows, n, columns = shape[:axis], shape[axis], shape[axis + 1:]
-
-    def load(row: tuple, i: Any, j: Any) -> Complex:
-        return read(operands, (*row, i, *b.unravel(j, columns)))
-
-    def store(row: tuple, i: Any, j: Any, z: Complex) -> None:
-        write(outputs, (*row, i, *b.unravel(j, columns)), z)
-
-    if math.prod(columns) > 1:
-        _columns(b, rows, n, math.prod(columns), Rows(load, store), dtype)
-    elif math.prod(shape):
-        _transform(b, rows, n, Rows(load, store), dtype)
+    columns = shape[axis + 1:]
+    at = lambda row, i, j: (*row, i, *b.unravel(j, columns))
+    if math.prod(shape):
+        _transform(b, shape[:axis], shape[axis], Rows(
+            lambda *place: read(operands, at(*place)),
+            lambda row, i, j, z: write(outputs, at(row, i, j), z)), dtype, math.prod(columns))
 
 
 def of_real(b: Any, outputs: list, operands: list) -> None:
@@ -111,25 +104,27 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
         _stockham(b, half, 1, x.dtype, folded, put)
 
 
-def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
-    """Transform many rows of n numbers."""
-    if not is_smooth(n):
+def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any, count: int = 1) -> None:
+    """Transform many rows of n numbers, or of such columns, `count` in each; a length of columns
+    is smooth and short.
+    """
+    if count == 1 and not is_smooth(n):
         _bluestein(b, rows, n, of, dtype)
-    elif n > LONGEST:
+    elif count == 1 and n > LONGEST:
         _four_step(b, rows, n, of, dtype)
     else:
-        with nest(b, rows, "parallel") as row:
-            _stockham(b, n, 1, dtype, partial(of.load, row), partial(of.store, row))
+        _columns(b, rows, n, of, dtype, count)
 
 
-def _columns(b: Any, rows: tuple[int, ...], n: int, count: int, of: Rows, dtype: Any) -> None:
+def _columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any, count: int,
+             finish: Callable = lambda z, i, first, j: z) -> None:
     """Transform columns of n numbers, `count` in each row, which ``of.load(row, i, column)`` loads;
-    some side by side.
+    some side by side. Element i of the j-th from the `first` on is finished before it is stored.
     """
     with nest(b, rows, "parallel") as row:
         b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: _stockham(
             b, n, width, dtype, lambda i, j: of.load(row, i, b.add(first, j)),
-            lambda i, j, z: of.store(row, i, b.add(first, j), z)))
+            lambda i, j, z: of.store(row, i, b.add(first, j), finish(z, i, first, j))))
 
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────
@@ -191,21 +186,15 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
         left //= r
         # Transforms are contiguous after a step if they fill a vector, or are easily shuffled.
         contiguous_after = contiguous or width == 1 and (stride * r >= 8 or stride * r in (2, 4))
-        with contextlib.ExitStack() as loops:
-            if k == 0 or left == 1:
-                i = loops.enter_context(b.loop(n // r, vectorize="parallel" * (width == 1)))
-                j = loops.enter_context(b.loop(width, vectorize="parallel"))
-                iteration = (0, i, j) if left > 1 else (i, 0, j)
-            elif contiguous:
-                p = loops.enter_context(b.loop(left, vectorize="parallel"))
-                iteration = loops.enter_context(b.loop(stride, vectorize="parallel")), p, 0
-            else:
-                s = loops.enter_context(b.loop(stride, vectorize="parallel"))
-                column = loops.enter_context(b.loop(left * width, vectorize="parallel"))
-                iteration = (s, column, 0) if width == 1 else (s, 0, column)
+        sizes, is_outer = (stride, left, width), k == 0 or left == 1
+        if not is_outer and width > 1:  # positions and columns are next to each other
+            sizes = stride, 1, left * width
+        order = slice(None, None, -1 if contiguous else 1)
+        with (nest(b, sizes[:2][order], "parallel" * (width == 1 or not is_outer)) as outer,
+              b.loop(sizes[2], vectorize="parallel") as c):
             table = roots(b, r * stride, np.outer(np.arange(r), np.arange(stride)), dtype)
             _butterflies(
-                b, (r, stride, left), iteration, (contiguous, contiguous_after), table,
+                b, (r, stride, left), (*outer[order], c), (contiguous, contiguous_after), table,
                 load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
                 store if left == 1 else lambda i, j, z, k=k: write(halves[k % 2], place(i, j), z))
         stride, contiguous = stride * r, contiguous_after
@@ -308,15 +297,12 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         return multiply(b, z, multiply(b, root, read(near, (i, j))))
 
     at = lambda i, size, j: b.add(b.mul(i, size), j)
-    with nest(b, rows, "parallel") as row:
-        b.in_blocks(below, min(COLUMNS, below), lambda _, first, width: _stockham(
-            b, above, width, dtype,
-            lambda i, j: of.load(row, at(i, below, b.add(first, j)), 0),
-            lambda i, j, z: write(spectra, (*row, at(i, below, b.add(first, j))),
-                                  twiddled(z, i, first, j))))
-    _columns(b, rows, below, above, Rows(
+    _columns(b, rows, above, Rows(
+        lambda row, i, j: of.load(row, at(i, below, j), 0),
+        lambda row, i, j, z: write(spectra, (*row, at(i, below, j)), z)), dtype, below, twiddled)
+    _columns(b, rows, below, Rows(
         lambda row, i, j: read(spectra, (*row, at(j, below, i))),
-        lambda row, i, j, z: of.store(row, at(i, above, j), 0, z)), dtype)
+        lambda row, i, j, z: of.store(row, at(i, above, j), 0, z)), dtype, above)
 
 
 # ── Prime factors that are large ─────────────────────────────────────────────────────────────

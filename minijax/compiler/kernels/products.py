@@ -6,6 +6,7 @@ In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -117,17 +118,6 @@ def as_one_call(b: Any, out: Any, left: Side, right: Side, precision: Any) -> No
            out, *sizes)
 
 
-def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
-    """A byte array with the strides of a buffer's view, axes merged into this shape; None where
-    they cannot be merged.
-    """
-    strides: Any = np.empty(x.shape, np.int8).transpose(order)
-    try:
-        return strides.reshape(shape, copy=False)
-    except ValueError:
-        return None
-
-
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────
 
 class Matrices(NamedTuple):
@@ -225,10 +215,13 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype, in_one_stack: bool = False)
     """
     x, order = side.buffer, side.batch + side.free + side.contract
     batch = (side.size(side.batch),) if in_one_stack else side.sizes(side.batch)
-    view = reshaped(x, order, (*batch, side.size(side.free), side.size(side.contract)))
-    if view is None or x.dtype != dtype or in_one_stack and 1 not in view.strides[1:]:
-        return as_matrices(b, side.copied(b, order, dtype), dtype, in_one_stack)
-    return Matrices(x, view.strides)
+    view: Any = np.empty(x.shape, np.int8).transpose(order)  # with strides of elements
+    with contextlib.suppress(ValueError):  # axes that cannot be merged
+        steps = view.reshape((*batch, side.size(side.free), side.size(side.contract)),
+                             copy=False).strides
+        if x.dtype == dtype and not (in_one_stack and 1 not in steps[1:]):
+            return Matrices(x, steps)
+    return as_matrices(b, side.copied(b, order, dtype), dtype, in_one_stack)
 
 
 def multiply(b: Any, z: Matrices, x: Matrices | Callable[..., Matrices], y: Matrices,
