@@ -12,7 +12,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic
 from .loops import (Assign, Declare, For, Let, Read, Scalar, Statement, Variable, changed,
-                    innermost_first, used, walk)
+                    innermost_first, walk)
 from .vectorization import assignments, lanes_of_sum, reductions
 
 
@@ -24,34 +24,30 @@ def order_as_integers(loop: For) -> Iterable[Statement]:
     before, after, new = list[Statement](), list[Statement](), loop
     for x, op in reductions(loop).items():
         key = Variable(x.name, _unsigned(x.dtype))
-        if op in ("min", "max") and x.dtype.kind == "f" and (body := _with_key(new, x, op, key)):
+        if op in ("min", "max") and x.dtype.kind == "f":
             b, first, last = Arithmetic(), Scalar(x.name, x.dtype), Scalar(x.name, key.dtype)
             start = key_of(b, first, op)
             before += [Read(first, x), *b.scopes[0].statements, Declare(key, start)]
             b = Arithmetic()
             number = number_of(b, last, op, x.dtype)
             after += [Read(last, key), *b.scopes[0].statements, Assign(x, number)]
-            new = changed(new, body=body)
+            new = changed(new, body=_with_key(new, x, op, key))
     return [*before, new, *after]
 
 
-def _with_key(loop: For, x: Variable, op: str, key: Variable) -> tuple[Statement, ...] | None:
-    """The body of a loop with a variable for the key of an extremum; None where the extremum so far
-    is used otherwise, too.
+def _with_key(loop: For, x: Variable, op: str, key: Variable) -> tuple[Statement, ...]:
+    """The body of a loop with a variable for the key of an extremum. In a loop that reduces nothing
+    else uses the extremum so far.
     """
     assign, = [each for each in assignments(loop) if each.variable is x]
     reads = {each.target for each in walk(loop.body)
              if isinstance(each, Read) and each.variable is x}
     let, = [each for each in loop.body if isinstance(each, Let) and each.target is assign.value]
-    users = [each for each in walk(loop.body) if not reads.isdisjoint(used(each))]
-    terms = [arg for arg in let.args if arg not in reads]
-    if users != [let] or len(terms) != 1 or sum(
-            let.target in used(each) for each in walk(loop.body)) != 1:
-        return None
+    [term] = [arg for arg in let.args if arg not in reads]
     b, old, greatest = Arithmetic(), Scalar("", key.dtype), Scalar("", key.dtype)
-    term = key_of(b, terms[0], op)
+    key_of_term = key_of(b, term, op)
     new: dict[Statement, list[Statement]] = {
-        let: [*b.scopes[0].statements, Read(old, key), Let(greatest, "max", (old, term))],
+        let: [*b.scopes[0].statements, Read(old, key), Let(greatest, "max", (old, key_of_term))],
         assign: [Assign(key, greatest)]}
     return tuple(x for each in loop.body if getattr(each, "target", None) not in reads
                  for x in new.get(each, [each]))

@@ -134,26 +134,20 @@ class _Convolution(Geometry):
         sums = out if direct else b.temp(shape, self.dtype)
         *steps, below, right = np.empty(shape, np.int8).strides
         z = Matrices(sums, (*steps, count * (right if is_transposed else below), below, right))
-        weights = Matrices(self.weights, (
-            0, sizes.outputs * terms, 0, *((1, sizes.outputs) if last else (terms, 1))))
-        rows_first = last != self.rows_are_images
+        for_group, *steps = self.weights.steps
+        weights = Matrices(self.weights.buffer, (0, for_group, 0, *steps))
+        m, n = (sizes.outputs, count) if is_transposed else (count, sizes.outputs)
         with b.loop(outer * sizes.groups * parts, vectorize="parallel") as i:
             outside, group, part = index = b.unravel(i, (outer, sizes.groups, parts))
 
-            def coordinates(at: tuple) -> tuple:
-                split = len(rows) if rows_first else len(self.window)
-                row, term = (at[:split], at[split:])[::1 if rows_first else -1]
+            def position(row: tuple) -> tuple:
                 if self.rows_are_images:
-                    return row[0], b.unravel(outside, sizes.places), term
-                return outside, (b.add(b.mul(part, rows[0]), row[0]), *row[1:]), term
+                    return row[0], b.unravel(outside, sizes.places)
+                return outside, (b.add(b.mul(part, rows[0]), row[0]), *row[1:])
 
-            windows = Matrices(
-                self.windows((*rows, *self.window) if rows_first else (*self.window, *rows), group,
-                             coordinates), (0, 0, 0, *((terms, 1) if rows_first else (1, count))))
+            windows = self.windows(group, rows, self.window, position, (0, 0, 0))
             x, y = (weights, windows) if is_transposed else (windows, weights)
-            multiply(b, z, x, y, index, (
-                sizes.outputs if is_transposed else count, terms,
-                count if is_transposed else sizes.outputs), max_terms)
+            multiply(b, z, x, y, index, (m, terms, n), max_terms)
 
         def index_of(group: Any, output: Any, image: Any, place: Any) -> tuple:
             outside, row = (place, image) if self.rows_are_images else (image, place)
@@ -172,18 +166,17 @@ class _Convolution(Geometry):
         sums = b.temp((-(-self.terms // (max_terms * CHAIN)), sizes.groups, count, sizes.outputs),
                       self.dtype)
         z = Matrices(sums, np.empty(sums.shape, np.int8).strides)
-        weights = Matrices(self.weights, (sizes.outputs * self.terms, 1, sizes.outputs))
+        def position(row: tuple) -> tuple:
+            *place, image = row if self.last else (*row[1:], row[0])
+            return image, place
+
         with b.loop(sizes.groups, vectorize="parallel") as group:
             def part_of_windows(start: Any, _: Any) -> Matrices:
-                def coordinates(at: tuple) -> tuple:
-                    (line, i), row = (at[:2], at[2:]) if self.last else (at[-2:], at[:-2])
+                def term(line: Any, i: Any) -> tuple:
                     line = b.min(b.add(b.div(start, length), line), math.prod(lines) - 1)
-                    *place, image = row if self.last else (*row[1:], row[0])
-                    return image, place, (*b.unravel(line, lines), i)
-                shape = (*part, *rows) if self.last else (*rows, *part)
-                return Matrices(self.windows(shape, group, coordinates),
-                                (0, *((1, count) if self.last else (max_terms, 1))))
-            multiply(b, z, part_of_windows, weights, (group,),
+                    return *b.unravel(line, lines), i
+                return self.windows(group, rows, part, position, (0,), term)
+            multiply(b, z, part_of_windows, self.weights, (group,),
                      (count, self.terms, sizes.outputs), max_terms)
 
         def index_of(group: Any, output: Any, image: Any, place: Any) -> tuple:
@@ -192,21 +185,27 @@ class _Convolution(Geometry):
             return group, row, output
         self.collect(sums, index_of)
 
-    def windows(self, shape: tuple[int, ...], group: Any, coordinates: Callable) -> Any:
-        """A copy of the elements of windows; `coordinates` gives for an index of the copy the
-        image, the position of the window, and the term.
+    def windows(self, group: Any, rows: tuple, terms: tuple, position: Callable, steps: tuple,
+                term: Callable = lambda *at: at) -> Matrices:
+        """A copy of windows, a row for each position: `position` gives the image, and the place in
+        it; `term` the position in the window, and the feature.
         """
-        b, patches = self.b, self.b.temp(shape, self.dtype, "patches")
+        b, rows_first = self.b, self.last != self.rows_are_images
+        shape = (*rows, *terms) if rows_first else (*terms, *rows)
+        patches = b.temp(shape, self.dtype, "patches")
         with nest(b, shape, "parallel") as at:
-            image, place, term = coordinates(at)
-            *offset, feature = term if self.last else (*term[1:], term[0])
+            row, inside = ((at[:len(rows)], at[len(rows):]) if rows_first else
+                           (at[len(terms):], at[:len(terms)]))
+            image, place = position(row)
+            feature, offset = self.parted(term(*inside))
             index = [b.add(b.mul(i, stride), b.mul(k, apart)) for i, k, stride, apart in zip(
                 place, offset, self.strides, self.dilation, strict=True)]
             b.store(patches, at, b.load(self.x, self.image_index(b, group, image, feature, index)))
         b.freeze(patches)
-        return patches
+        return Matrices(patches, (*steps, *(
+            (math.prod(terms), 1) if rows_first else (1, math.prod(rows)))))
 
-    def weight_matrices(self, w: Any) -> Any:
+    def weight_matrices(self, w: Any) -> Matrices:
         """The weights of each group as a matrix, with terms in the order of the windows."""
         b, sizes = self.b, self.sizes
         by_terms = self.last or self.by_parts
@@ -214,11 +213,15 @@ class _Convolution(Geometry):
                                        else (sizes.outputs, *self.window))), self.dtype, "weights")
         with nest(b, copy.shape, "parallel") as (group, *at):
             *term, output = at if by_terms else (*at[1:], at[0])
-            *offset, feature = term if self.last else (*term[1:], term[0])
-            index = self.weight_index(b, group, output, feature, offset)
+            index = self.weight_index(b, group, output, *self.parted(term))
             b.store(copy, (group, *at), b.convert(b.load(w, index), self.dtype))
         b.freeze(copy)
-        return copy
+        return Matrices(copy, (sizes.outputs * self.terms, *(
+            (1, sizes.outputs) if by_terms else (self.terms, 1))))
+
+    def parted(self, term: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+        """The feature, and the position in the window."""
+        return (term[-1], term[:-1]) if self.last else (term[0], term[1:])
 
     def collect(self, sums: Any, index_of: Callable[..., tuple]) -> None:
         """Sum the partial results of every element; `index_of` says where they are."""
