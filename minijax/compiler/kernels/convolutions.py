@@ -45,8 +45,7 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
             b, x, params["dimension_numbers"][0], params["padding"], params["lhs_dilation"],
             x.dtype, pad), w)
     else:
-        plan = _Convolution(b, out, x, w, sizes, pad, params)
-        (plan.product_by_parts if plan.by_parts else plan.products)()
+        _Convolution(b, out, x, w, sizes, pad, params).products()
 
 
 def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:
@@ -106,27 +105,37 @@ class _Convolution(Geometry):
         self.b, self.out, self.dtype = b, out, accumulator_dtype(out.dtype)
         self.places = math.prod(sizes.places)
         self.terms = math.prod((sizes.features, *sizes.window))
-        windows = self.places * sizes.batch
         self.by_parts = (self.places < math.prod(sizes.window)
-                        and windows <= min(self.terms // 2, MOST_WINDOWS))
+                         and self.places * sizes.batch <= min(self.terms // 2, MOST_WINDOWS))
         self.rows_are_images = self.by_parts or self.places < sizes.batch
         self.last = self.lhs_spec[not self.rows_are_images] == len(x.shape) - 1
         self.window = ((*sizes.window, sizes.features) if self.last
                        else (sizes.features, *sizes.window))
+        # How many products there are for a group: outer ones, each for parts of the positions.
+        self.outer, self.parts, self.rows = self.places, 1, (sizes.batch,)
+        if self.by_parts:
+            self.outer = 1
+            self.rows = (*sizes.places, sizes.batch) if self.last else (sizes.batch, *sizes.places)
+        elif not self.rows_are_images:
+            self.outer = sizes.batch
+            self.rows, self.parts = positions_in_cache(sizes.places,
+                                                       self.terms * self.dtype.itemsize)
         self.x = padded(b, x, self.lhs_spec, self.padding, self.base, self.dtype, pad)
         self.weights = self.weight_matrices(w)
 
     def products(self) -> None:
         """Multiply windows with weights; or weights with windows, where positions are contiguous.
+        Of a product by parts a part of the windows, which stays in the cache, at a time.
         """
-        b, sizes, last, terms, out = self.b, self.sizes, self.last, self.terms, self.out
-        rows, parts = ((sizes.batch,), 1) if self.rows_are_images else positions_in_cache(
-            sizes.places, terms * self.dtype.itemsize)
-        outer = self.places if self.rows_are_images else sizes.batch
-        count, is_transposed = math.prod(rows), not (last or self.rows_are_images)
-        max_terms, partials = split_terms(terms)
-        sides = (count * parts, sizes.outputs)[::-1 if is_transposed else 1]
-        shape = partials, outer, sizes.groups, *sides
+        b, sizes, last, out, count = self.b, self.sizes, self.last, self.out, math.prod(self.rows)
+        is_transposed, lines = not (last or self.rows_are_images), 0
+        max_terms, partials = split_terms(self.terms)
+        if self.by_parts:
+            length = self.window[-1]
+            lines = max(min(LONG, CACHED // (count * self.dtype.itemsize)) // length, 1)
+            max_terms, partials = lines * length, -(-self.terms // (lines * length * CHAIN))
+        sides = (count * self.parts, sizes.outputs)[::-1 if is_transposed else 1]
+        shape = partials, self.outer, sizes.groups, *sides
         spec = self.out_spec
         order = () if self.rows_are_images or last and sizes.groups > 1 else (
             (spec[0], *spec[2:], spec[1]) if last else spec)
@@ -134,75 +143,61 @@ class _Convolution(Geometry):
         sums = out if direct else b.temp(shape, self.dtype)
         *steps, below, right = np.empty(shape, np.int8).strides
         z = Matrices(sums, (*steps, count * (right if is_transposed else below), below, right))
-        for_group, *steps = self.weights.steps
-        weights = Matrices(self.weights.buffer, (0, for_group, 0, *steps))
         m, n = (sizes.outputs, count) if is_transposed else (count, sizes.outputs)
-        with b.loop(outer * sizes.groups * parts, vectorize="parallel") as i:
-            outside, group, part = index = b.unravel(i, (outer, sizes.groups, parts))
+        outside = self.outer, sizes.groups, self.parts
+        with b.loop(math.prod(outside), vectorize="parallel") as i:
+            index = b.unravel(i, outside)
+            windows: Any = (lambda start, _: self.windows(index, lines, start)
+                            ) if lines else self.windows(index)
+            x, y = (self.weights, windows) if is_transposed else (windows, self.weights)
+            multiply(b, z, x, y, index, (m, self.terms, n), max_terms)
 
-            def position(row: tuple) -> tuple:
-                if self.rows_are_images:
-                    return row[0], b.unravel(outside, sizes.places)
-                return outside, (b.add(b.mul(part, rows[0]), row[0]), *row[1:])
-
-            windows = self.windows(group, rows, self.window, position, (0, 0, 0))
-            x, y = (weights, windows) if is_transposed else (windows, weights)
-            multiply(b, z, x, y, index, (m, terms, n), max_terms)
-
-        def index_of(group: Any, output: Any, image: Any, place: Any) -> tuple:
-            outside, row = (place, image) if self.rows_are_images else (image, place)
-            return outside, group, *((output, row) if is_transposed else (row, output))
+        def place_of(at: Sequence[Any]) -> tuple:
+            image, output, *place = (at[d] for d in self.out_spec)
+            group, output = b.unravel(output, (sizes.groups, sizes.outputs))
+            outer, row = self.row(image, b.ravel(place, sizes.places))
+            return outer, group, *((output, row) if is_transposed else (row, output))
         if not direct:
-            self.collect(sums, index_of)
+            sum_partials(b, sums, partials, out, place_of)
 
-    def product_by_parts(self) -> None:
-        """Multiply parts of all windows, which stay in the cache, with parts of the weights."""
-        b, sizes, count = self.b, self.sizes, self.places * self.sizes.batch
-        *lines, length = self.window
-        fitting = min(LONG, CACHED // (count * self.dtype.itemsize))
-        part = max(fitting // length, 1), length
-        max_terms = math.prod(part)
-        rows = (*sizes.places, sizes.batch) if self.last else (sizes.batch, *sizes.places)
-        sums = b.temp((-(-self.terms // (max_terms * CHAIN)), sizes.groups, count, sizes.outputs),
-                      self.dtype)
-        z = Matrices(sums, np.empty(sums.shape, np.int8).strides)
-        def position(row: tuple) -> tuple:
-            *place, image = row if self.last else (*row[1:], row[0])
-            return image, place
+    def position(self, outer: Any, part: Any, row: tuple) -> tuple:
+        """The image of a row, and the place in it."""
+        if self.by_parts:
+            return (row[-1], row[:-1]) if self.last else (row[0], row[1:])
+        if self.rows_are_images:
+            return row[0], self.b.unravel(outer, self.sizes.places)
+        return outer, (self.b.add(self.b.mul(part, self.rows[0]), row[0]), *row[1:])
 
-        with b.loop(sizes.groups, vectorize="parallel") as group:
-            def part_of_windows(start: Any, _: Any) -> Matrices:
-                def term(line: Any, i: Any) -> tuple:
-                    line = b.min(b.add(b.div(start, length), line), math.prod(lines) - 1)
-                    return *b.unravel(line, lines), i
-                return self.windows(group, rows, part, position, (0,), term)
-            multiply(b, z, part_of_windows, self.weights, (group,),
-                     (count, self.terms, sizes.outputs), max_terms)
+    def row(self, image: Any, place: Any) -> tuple:
+        """The inverse: the outer product, and the row of all its parts."""
+        if self.by_parts:
+            axes = ((place, self.places), (image, self.sizes.batch))[::1 if self.last else -1]
+            return 0, self.b.ravel(*zip(*axes, strict=True))
+        return (place, image) if self.rows_are_images else (image, place)
 
-        def index_of(group: Any, output: Any, image: Any, place: Any) -> tuple:
-            row = (b.ravel((place, image), (self.places, sizes.batch)) if self.last
-                   else b.ravel((image, place), (sizes.batch, self.places)))
-            return group, row, output
-        self.collect(sums, index_of)
-
-    def windows(self, group: Any, rows: tuple, terms: tuple, position: Callable, steps: tuple,
-                term: Callable = lambda *at: at) -> Matrices:
-        """A copy of windows, a row for each position: `position` gives the image, and the place in
-        it; `term` the position in the window, and the feature.
+    def windows(self, index: tuple, lines: int = 0, start: Any = 0) -> Matrices:
+        """A copy of the windows of a product; with a number of lines of that part of their terms,
+        from one on.
         """
-        b, rows_first = self.b, self.last != self.rows_are_images
+        b, (outer, group, part), rows = self.b, index, self.rows
+        terms = (lines, self.window[-1]) if lines else self.window
+        rows_first = self.last != self.rows_are_images
         shape = (*rows, *terms) if rows_first else (*terms, *rows)
         patches = b.temp(shape, self.dtype, "patches")
         with nest(b, shape, "parallel") as at:
-            row, inside = ((at[:len(rows)], at[len(rows):]) if rows_first else
-                           (at[len(terms):], at[:len(terms)]))
-            image, place = position(row)
-            feature, offset = self.parted(term(*inside))
-            index = [b.add(b.mul(i, stride), b.mul(k, apart)) for i, k, stride, apart in zip(
+            row, term = ((at[:len(rows)], at[len(rows):]) if rows_first else
+                         (at[len(terms):], at[:len(terms)]))
+            if lines:
+                *above, length = self.window
+                line = b.min(b.add(b.div(start, length), term[0]), math.prod(above) - 1)
+                term = *b.unravel(line, above), term[1]
+            image, place = self.position(outer, part, row)
+            feature, offset = self.parted(term)
+            source = [b.add(b.mul(i, stride), b.mul(k, apart)) for i, k, stride, apart in zip(
                 place, offset, self.strides, self.dilation, strict=True)]
-            b.store(patches, at, b.load(self.x, self.image_index(b, group, image, feature, index)))
+            b.store(patches, at, b.load(self.x, self.image_index(b, group, image, feature, source)))
         b.freeze(patches)
-        return Matrices(patches, (*steps, *(
+        return Matrices(patches, (0, 0, 0, *(
             (math.prod(terms), 1) if rows_first else (1, math.prod(rows)))))
 
     def weight_matrices(self, w: Any) -> Matrices:
@@ -216,22 +211,12 @@ class _Convolution(Geometry):
             index = self.weight_index(b, group, output, *self.parted(term))
             b.store(copy, (group, *at), b.convert(b.load(w, index), self.dtype))
         b.freeze(copy)
-        return Matrices(copy, (sizes.outputs * self.terms, *(
+        return Matrices(copy, (0, sizes.outputs * self.terms, 0, *(
             (1, sizes.outputs) if by_terms else (self.terms, 1))))
 
     def parted(self, term: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
         """The feature, and the position in the window."""
         return (term[-1], term[:-1]) if self.last else (term[0], term[1:])
-
-    def collect(self, sums: Any, index_of: Callable[..., tuple]) -> None:
-        """Sum the partial results of every element; `index_of` says where they are."""
-        b, sizes = self.b, self.sizes
-
-        def place(at: Sequence[Any]) -> tuple:
-            n, output, *places = (at[d] for d in self.out_spec)
-            group, output = b.unravel(output, (sizes.groups, sizes.outputs))
-            return index_of(group, output, n, b.ravel(places, sizes.places))
-        sum_partials(b, sums, sums.shape[0], self.out, place)
 
 
 def positions_in_cache(places: Sequence[int], size: int) -> tuple[tuple[int, ...], int]:
