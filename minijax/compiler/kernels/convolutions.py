@@ -92,7 +92,7 @@ class _Convolution(Geometry):
     """A product for each image and group: windows (im2col), of which the rows are positions; or,
     where there are few positions, one for each position and group, whose rows are images. For the
     derivative by the weights, whose windows are as large as images, a product for each group with
-    a row for each position and image, if these are few.
+    a row for each position and image, if these are few: it is a sum by parts of the windows.
 
     `last`: whether the axis that is contiguous for the better (features; or images, which are the
     rows then) is the last one. The weights have the terms of a window as rows then, and as columns
