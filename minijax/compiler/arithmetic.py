@@ -312,8 +312,8 @@ class Arithmetic(Scalars):
         outer, _, inner = sizes
         if outer == inner == 1:
             return position
-        key = position, *sizes
-        return self._components.setdefault(key, Component("part", INT64, *key))
+        component = Component("part", INT64, position, *sizes)
+        return self._components.setdefault((position, sizes), component)
 
 
 def _signed_sum(op: str, x: Any, y: Any) -> tuple[int, Operand, Any] | None:

@@ -112,14 +112,14 @@ class _Convolution(Geometry):
         self.window = ((*sizes.window, sizes.features) if self.last
                        else (sizes.features, *sizes.window))
         # How many products there are for a group: outer ones, each for parts of the positions.
-        self.outer, self.parts, self.rows = self.places, 1, (sizes.batch,)
+        self.outer, self.parts = self.places, 1
+        self.rows: tuple[int, ...] = (sizes.batch,)
         if self.by_parts:
             self.outer = 1
             self.rows = (*sizes.places, sizes.batch) if self.last else (sizes.batch, *sizes.places)
         elif not self.rows_are_images:
-            self.outer = sizes.batch
-            self.rows, self.parts = positions_in_cache(sizes.places,
-                                                       self.terms * self.dtype.itemsize)
+            self.outer, size = sizes.batch, self.terms * self.dtype.itemsize
+            self.rows, self.parts = positions_in_cache(sizes.places, size)
         self.x = padded(b, x, self.lhs_spec, self.padding, self.base, self.dtype, pad)
         self.weights = self.weight_matrices(w)
 

@@ -189,12 +189,12 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
         sizes, is_outer = (stride, left, width), k == 0 or left == 1
         if not is_outer and width > 1:  # positions and columns are next to each other
             sizes = stride, 1, left * width
-        order = slice(None, None, -1 if contiguous else 1)
-        with (nest(b, sizes[:2][order], "parallel" * (width == 1 or not is_outer)) as outer,
+        order = -1 if contiguous else 1
+        with (nest(b, sizes[:2][::order], "parallel" * (width == 1 or not is_outer)) as outer,
               b.loop(sizes[2], vectorize="parallel") as c):
             table = roots(b, r * stride, np.outer(np.arange(r), np.arange(stride)), dtype)
             _butterflies(
-                b, (r, stride, left), (*outer[order], c), (contiguous, contiguous_after), table,
+                b, (r, stride, left), (*outer[::order], c), (contiguous, contiguous_after), table,
                 load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
                 store if left == 1 else lambda i, j, z, k=k: write(halves[k % 2], place(i, j), z))
         stride, contiguous = stride * r, contiguous_after

@@ -46,14 +46,14 @@ def scatter(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
         updates.store_last()
     else:
         updates.sort_by_target(are_sorted)
-        if op:
-            updates.segmented_reduce(getattr(b, op), join)
-        elif join:
-            updates.apply_in_order(join)
-        else:
+        if not join:
             with (updates.each(updates.ends_segment) as (i, window),
                   updates.at(updates.update_at(i), window) as (target, xs)):
                 updates.store(target, xs, None)
+        elif op:
+            updates.segmented_reduce(getattr(b, op), join)
+        else:
+            updates.apply_in_order(join)
 
 
 def is_atomic(op: str, dtype: np.dtype) -> bool:

@@ -136,8 +136,8 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
         _, places = first_of_rows(
             b, rows, size, k, lambda row, i: [key_at(row, i), b.convert(i, np.int32)],
             [word, np.dtype(np.int32)])
-        with nest(b, (*rows, k), "parallel") as (*row, j):
-            put(tuple(row), j, b.load(places, (*row, j)))
+        with nest(b, rows, "parallel") as row, b.loop(k, vectorize="parallel") as j:
+            put(row, j, b.load(places, (*row, j)))
         return
     step = min(max(k, CHUNK), size)
     capacity, blocks = min(k + 2 * step, size), -(-size // step)
@@ -146,8 +146,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
         sentinel = b.starting_value("min", word)
         buffers = keys, places = [b.temp((capacity,), dtype) for dtype in (word, np.int32)]
         with b.loop(capacity, vectorize="parallel") as i:
-            b.store(keys, (i,), sentinel)
-            b.store(places, (i,), 0)
+            b.store_all(buffers, (i,), (sentinel, 0))
         count, threshold = b.variable(0, np.int64), b.variable(sentinel)
         with b.loop(blocks) as t:
             start = b.mul(t, step)
@@ -157,8 +156,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
             with (b.when(b.or_(b.lt(best, b.read(threshold)), b.lt(b.read(count), k))),
                   b.loop(stop, start) as i):
                 slot, element = b.read(count), key(i)
-                b.store(keys, (slot,), element)
-                b.store(places, (slot,), b.convert(i, np.int32))
+                b.store_all(buffers, (slot,), (element, b.convert(i, np.int32)))
                 is_candidate = b.or_(b.lt(element, b.read(threshold)), b.lt(slot, k))
                 b.assign(count, b.add(slot, b.convert(is_candidate, np.int64)))
             with b.when(b.or_(b.gt(b.read(count), k + step), b.eq(t, blocks - 1))):
