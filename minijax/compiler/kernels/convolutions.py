@@ -107,7 +107,7 @@ class _Convolution(Geometry):
         self.terms = math.prod((sizes.features, *sizes.window))
         self.by_parts = (self.places < math.prod(sizes.window)
                          and self.places * sizes.batch <= min(self.terms // 2, MOST_WINDOWS))
-        self.rows_are_images = self.by_parts or self.places < sizes.batch
+        self.rows_are_images = self.by_parts or self.places < sizes.batch or not sizes.places
         self.last = self.lhs_spec[not self.rows_are_images] == len(x.shape) - 1
         self.window = ((*sizes.window, sizes.features) if self.last
                        else (sizes.features, *sizes.window))
@@ -221,8 +221,6 @@ class _Convolution(Geometry):
 
 def positions_in_cache(places: Sequence[int], size: int) -> tuple[tuple[int, ...], int]:
     """The number of positions whose windows fit into the cache, and the number of such parts."""
-    if not places:
-        return (1,), 1
     n, *others = places
     row = math.prod(others) * size
     count = max(k for k in range(1, n + 1) if n % k == 0 and (k == 1 or k * row <= CACHED))

@@ -20,8 +20,10 @@ SIZES = {
     "long lines": (4, 2, (3, 1100), 5, (2, 1098)),
     "many sums": (3, 5, (52, 50), 4, (50, 50)),
     "one axis": (6, 12, (300,), 8, (290,)),
+    "an image without axes": (1, 30, (), 40, ()),
 }
-LAYOUTS = {1: [("NWC", "WIO", "NWC"), ("NCW", "OIW", "NCW"), ("CWN", "IWO", "WNC")],
+LAYOUTS = {0: [("NC", "IO", "NC"), ("NC", "OI", "NC"), ("CN", "IO", "CN")],
+           1: [("NWC", "WIO", "NWC"), ("NCW", "OIW", "NCW"), ("CWN", "IWO", "WNC")],
            2: [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("CHWN", "IHWO", "HWNC")]}
 
 
@@ -49,7 +51,7 @@ def transposed(x, given, wanted):
 @pytest.mark.parametrize("groups, strides", [(1, 1), (2, 1), (1, 2)])
 def test_values_are_the_sums_that_define_them(sizes, layout, groups, strides):
     images, features, size, outputs, window = SIZES[sizes]
-    names, spatial = LAYOUTS[len(size)][layout], "HW"[-len(size):]
+    names, spatial = LAYOUTS[len(size)][layout], "HW"[2 - len(size):]
     rng = np.random.default_rng(0)
     x = rng.integers(-3, 4, (images, features * groups, *size)).astype(np.float32)
     w = rng.integers(-3, 4, (outputs * groups, features, *window)).astype(np.float32)
