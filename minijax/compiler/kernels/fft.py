@@ -8,7 +8,7 @@ and Numba*. In JAX: XLA's call of DUCC on the CPU.
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,12 +38,7 @@ def scratch(b: Any, shape: tuple[int, ...], dtype: Any) -> list:
 
 # ── The rules ────────────────────────────────────────────────────────────────────────────────
 
-class Rows(NamedTuple):
-    """How numbers are loaded and stored by row, position and column: in memory, or by formulas."""
-
-    load: Callable[..., Complex]
-    store: Callable[..., None]
-
+# Numbers are loaded and stored by row, position and column: in memory, or by formulas.
 
 def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
     """The transform along an axis."""
@@ -51,9 +46,8 @@ def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
     columns = shape[axis + 1:]
     at = lambda row, i, j: (*row, i, *b.unravel(j, columns))
     if math.prod(shape):
-        _transform(b, shape[:axis], shape[axis], Rows(
-            lambda *place: read(operands, at(*place)),
-            lambda row, i, j, z: write(outputs, at(row, i, j), z)), dtype, math.prod(columns))
+        _transform(b, shape[:axis], shape[axis], dtype, lambda *place: read(operands, at(*place)),
+                   lambda row, i, j, z: write(outputs, at(row, i, j), z), math.prod(columns))
 
 
 def of_real(b: Any, outputs: list, operands: list) -> None:
@@ -104,27 +98,28 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
         _stockham(b, half, 1, x.dtype, folded, put)
 
 
-def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any, count: int = 1) -> None:
+def _transform(b: Any, rows: tuple[int, ...], n: int, dtype: Any, load: Callable, store: Callable,
+               count: int = 1) -> None:
     """Transform many rows of n numbers, or of such columns, `count` in each; a length of columns
     is smooth and short.
     """
     if count == 1 and not is_smooth(n):
-        _bluestein(b, rows, n, of, dtype)
+        _bluestein(b, rows, n, dtype, load, store)
     elif count == 1 and n > LONGEST:
-        _four_step(b, rows, n, of, dtype)
+        _four_step(b, rows, n, dtype, load, store)
     else:
-        _columns(b, rows, n, of, dtype, count)
+        _columns(b, rows, n, dtype, load, store, count)
 
 
-def _columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any, count: int,
-             finish: Callable = lambda z, i, first, j: z) -> None:
-    """Transform columns of n numbers, `count` in each row, which ``of.load(row, i, column)`` loads;
+def _columns(b: Any, rows: tuple[int, ...], n: int, dtype: Any, load: Callable, store: Callable,
+             count: int, finish: Callable = lambda z, i, first, j: z) -> None:
+    """Transform columns of n numbers, `count` in each row, which ``load(row, i, column)`` loads;
     some side by side. Element i of the j-th from the `first` on is finished before it is stored.
     """
     with nest(b, rows, "parallel") as row:
         b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: _stockham(
-            b, n, width, dtype, lambda i, j: of.load(row, i, b.add(first, j)),
-            lambda i, j, z: of.store(row, i, b.add(first, j), finish(z, i, first, j))))
+            b, n, width, dtype, lambda i, j: load(row, i, b.add(first, j)),
+            lambda i, j, z: store(row, i, b.add(first, j), finish(z, i, first, j))))
 
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────
@@ -278,7 +273,8 @@ def _prime(b: Any, zs: list[Complex]) -> list[Complex]:
 
 # ── Long rows ────────────────────────────────────────────────────────────────────────────────
 
-def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
+def _four_step(b: Any, rows: tuple[int, ...], n: int, dtype: Any, load: Callable, store: Callable
+               ) -> None:
     """The four-step transform: a row as a matrix; its columns; twiddle factors; its rows, stored as
     columns.
     """
@@ -297,17 +293,16 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         return multiply(b, z, multiply(b, root, read(near, (i, j))))
 
     at = lambda i, size, j: b.add(b.mul(i, size), j)
-    _columns(b, rows, above, Rows(
-        lambda row, i, j: of.load(row, at(i, below, j), 0),
-        lambda row, i, j, z: write(spectra, (*row, at(i, below, j)), z)), dtype, below, twiddled)
-    _columns(b, rows, below, Rows(
-        lambda row, i, j: read(spectra, (*row, at(j, below, i))),
-        lambda row, i, j, z: of.store(row, at(i, above, j), 0, z)), dtype, above)
+    _columns(b, rows, above, dtype, lambda row, i, j: load(row, at(i, below, j), 0),
+             lambda row, i, j, z: write(spectra, (*row, at(i, below, j)), z), below, twiddled)
+    _columns(b, rows, below, dtype, lambda row, i, j: read(spectra, (*row, at(j, below, i))),
+             lambda row, i, j, z: store(row, at(i, above, j), 0, z), above)
 
 
 # ── Prime factors that are large ─────────────────────────────────────────────────────────────
 
-def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
+def _bluestein(b: Any, rows: tuple[int, ...], n: int, dtype: Any, load: Callable, store: Callable
+               ) -> None:
     """Bluestein: with ``ij = (i² + j² - (i - j)²) / 2`` the transform is a convolution."""
     # The least length whose factors are twos and at most one three or five.
     size = min(k << max(0, math.ceil(math.log2((2 * n - 1) / k))) for k in (1, 3, 5))
@@ -318,17 +313,17 @@ def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
     twiddles, spectrum = (constants(b, z, dtype) for z in (chirp, np.fft.fft(filter_) / size))
     spectra = scratch(b, (*rows, size), dtype)
 
-    def load(row: tuple, i: Any, j: Any) -> Complex:
+    def chirped(row: tuple, i: Any, j: Any) -> Complex:
         inside = b.lt(i, n)
         place = b.min(i, n - 1)
-        product = multiply(b, of.load(row, place, j), read(twiddles, (place,)))
+        product = multiply(b, load(row, place, j), read(twiddles, (place,)))
         return tuple(b.select(inside, x, b.const(0, x.dtype)) for x in product)
 
     def convolve(row: tuple, i: Any, j: Any, z: Complex) -> None:
         write(spectra[::-1], (*row, i), multiply(b, z, read(spectrum, (i,))))
 
-    def store(row: tuple, i: Any, j: Any, z: Complex) -> None:
+    def unchirped(row: tuple, i: Any, j: Any, z: Complex) -> None:
         with b.when(b.lt(i, n)):
-            of.store(row, i, j, multiply(b, z[::-1], read(twiddles, (b.min(i, n - 1),))))
-    _transform(b, rows, size, Rows(load, convolve), dtype)
-    _transform(b, rows, size, Rows(lambda row, i, j: read(spectra, (*row, i)), store), dtype)
+            store(row, i, j, multiply(b, z[::-1], read(twiddles, (b.min(i, n - 1),))))
+    _transform(b, rows, size, dtype, chirped, convolve)
+    _transform(b, rows, size, dtype, lambda row, i, j: read(spectra, (*row, i)), unchirped)

@@ -26,9 +26,8 @@ def first_of_rows(b: Any, rows: tuple, n: int, k: int, key: Callable, dtypes: li
     sorter = MergeSort(b, 1, dtypes)
     while n > sorter.tile and 2 * k <= sorter.tile:
         key, n = sorter.top_of_tiles(rows, n, k, key)
-    temps = lambda: [b.temp((*rows, n), dtype) for dtype in dtypes]
-    buffers = temps()
-    sorter.sort_rows(rows, n, key, temps, buffers)
+    buffers = sorter.temps(rows, n)
+    sorter.sort_rows(rows, n, key, buffers)
     return buffers
 
 
@@ -40,12 +39,16 @@ class MergeSort:
         capacity = TILE_BYTES // (2 * sum(dtype.itemsize for dtype in dtypes))
         self.tile = min(max(1 << capacity.bit_length() - 1, MIN_TILE), MAX_TILE)
 
-    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outs: list) -> None:
+    def temps(self, rows: tuple, n: int) -> list:
+        """Buffers for rows of n elements."""
+        return [self.b.temp((*rows, n), dtype) for dtype in self.dtypes]
+
+    def sort_rows(self, rows: tuple, n: int, source: Callable, outs: list) -> None:
         """Sort rows of n elements, which ``source(row, i)`` loads: tiles in blocks, then runs
         merged in launches, from one buffer to the other.
         """
         b, run = self.b, 1 if 1 < n < MIN_TILED_ROW else self.tile
-        places = [temps(), temps()] if run < n else []
+        places = [self.temps(rows, n) for _ in range(2)] if run < n else []
         if run > 1:
             into, tile = outs if run >= n else places[0], min(n, self.tile)
             with self.tiles(rows, n) as (row, first, count):
@@ -64,7 +67,7 @@ class MergeSort:
     def top_of_tiles(self, rows: tuple, n: int, k: int, source: Callable) -> tuple[Callable, int]:
         """The first k of each sorted tile; and how many these are in all."""
         b, tiles = self.b, -(-n // self.tile)
-        into = [b.temp((*rows, tiles * k), dtype) for dtype in self.dtypes]
+        into = self.temps(rows, tiles * k)
         sentinel = [b.starting_value("min", self.dtypes[0]), b.const(0, self.dtypes[1])]
         with self.tiles(rows, n) as (row, first, count):
             halves, side = self.sorted_tile(self.tile, source, row, first, count)
@@ -103,7 +106,7 @@ class MergeSort:
 
     def loaded(self, size: int, source: Callable, row: tuple, first: Any, count: Any) -> list:
         """Two buffers for a tile of at most `size` elements, which are loaded into the first."""
-        halves = [self.b.temp((2, self.places(size)), dtype) for dtype in self.dtypes]
+        halves = self.temps((2,), self.places(size))
         with self.masked_loop(count, size) as i:
             self.b.store_all(halves, (0, self.place(i)), source(row, self.b.add(first, i)))
         return halves

@@ -44,10 +44,10 @@ class RadixSort(MergeSort):
                      for x in dtypes[:num_keys]]
         self.tile = 1 << (TILE_BYTES // sum(x.itemsize for x in dtypes)).bit_length() - 1
 
-    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outs: list) -> None:
+    def sort_rows(self, rows: tuple, n: int, source: Callable, outs: list) -> None:
         if n <= self.tile:
-            return super().sort_rows(rows, n, source, temps, outs)
-        places, passes = [temps(), temps()], [
+            return super().sort_rows(rows, n, source, outs)
+        places, passes = [self.temps(rows, n) for _ in range(2)], [
             (key, shift) for key in reversed(range(self.num_keys))
             for shift in range(0, self.bits[key], WIDE_BITS)]
         starts = self.histograms(rows, n, source, passes)

@@ -149,8 +149,7 @@ class _Updates:
                 b.store_all((self.places, self.order), (i,), key((), i))
         else:
             sorter_of(b, 1, dtypes, self.count, out.size + 1).sort_rows(
-                (), self.count, key, lambda: [b.temp((self.count,), dtype) for dtype in dtypes],
-                [self.places, self.order])
+                (), self.count, key, [self.places, self.order])
         b.freeze(self.places)
         b.freeze(self.order)
 

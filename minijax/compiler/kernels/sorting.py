@@ -27,8 +27,7 @@ def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bo
     """The `loop` rule of the primitive of that name; on a GPU rows are sorted by their first
     operands as keys, other axes after they are moved.
     """
-    shape, n = outputs[0].shape, outputs[0].shape[dimension]
-    rows = without(shape, (dimension,))
+    rows, n = without(outputs[0].shape, (dimension,)), outputs[0].shape[dimension]
     if not b.on_gpu:
         with nest(b, rows, "parallel") as row:
             place = lambda i: (*row[:dimension], i, *row[dimension:])
@@ -42,8 +41,7 @@ def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bo
                  *map(b.value, sorted_))
     elif outputs[0].size:
         sorter_of(b, num_keys, [out.dtype for out in outputs], n).sort_rows(
-            rows, n, lambda row, i: [x((*row, i)) for x in operands],
-            lambda: [b.temp(shape, out.dtype) for out in outputs], outputs)
+            rows, n, lambda row, i: [x((*row, i)) for x in operands], outputs)
 
 
 def _sort_row(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
