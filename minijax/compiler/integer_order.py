@@ -68,10 +68,10 @@ def _reversed_if_negative(s: Any, bits: Any) -> Any:
     return s.xor(bits, s.and_(sign, s.const((1 << size) - 1, bits.dtype)))
 
 
-def _least(dtype: np.dtype) -> int:
-    """What the order of signed integers begins with: the bits of -inf."""
-    bits = int(np.array(-np.inf, dtype).view(_unsigned(dtype)))
-    return bits ^ (1 << 8 * dtype.itemsize - 1) - 1
+def _order(s: Any, x: Any) -> Any:
+    """The place of a number in the order of signed integers, as an unsigned one."""
+    bits = s.bitcast(x, np.dtype(f"i{x.dtype.itemsize}"))
+    return s.bitcast(_reversed_if_negative(s, bits), _unsigned(x.dtype))
 
 
 def key_of(s: Any, x: Any, op: str) -> Any:
@@ -82,14 +82,12 @@ def key_of(s: Any, x: Any, op: str) -> Any:
     [np.uint32(0), np.uint32(3204448257), np.uint32(4282384385)]
     """
     x = s.neg(x) if op == "min" else x
-    unsigned, signed = _unsigned(x.dtype), np.dtype(f"i{x.dtype.itemsize}")
-    order = s.bitcast(_reversed_if_negative(s, s.bitcast(x, signed)), unsigned)
-    return s.sub(order, s.const(_least(x.dtype), unsigned))
+    return s.sub(_order(s, x), _order(s, s.const(-np.inf, x.dtype)))
 
 
 def number_of(s: Any, key: Any, op: str, dtype: np.dtype) -> Any:
     """The number of a key."""
-    order = s.add(key, s.const(_least(dtype), key.dtype))
+    order = s.add(key, _order(s, s.const(-np.inf, dtype)))
     signed = s.bitcast(order, np.dtype(f"i{dtype.itemsize}"))
     x = s.bitcast(_reversed_if_negative(s, signed), dtype)
     return s.neg(x) if op == "min" else x

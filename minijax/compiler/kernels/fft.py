@@ -181,24 +181,22 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
         left //= r
         # Transforms are contiguous after a step if they fill a vector, or are easily shuffled.
         contiguous_after = contiguous or width == 1 and (stride * r >= 8 or stride * r in (2, 4))
-        sizes, is_outer = (stride, left, width), k == 0 or left == 1
-        if not is_outer and width > 1:  # positions and columns are next to each other
-            sizes = stride, 1, left * width
-        order = -1 if contiguous else 1
-        with (nest(b, sizes[:2][::order], "parallel" * (width == 1 or not is_outer)) as outer,
-              b.loop(sizes[2], vectorize="parallel") as c):
-            table = roots(b, r * stride, np.outer(np.arange(r), np.arange(stride)), dtype)
-            _butterflies(
-                b, (r, stride, left), (*outer[::order], c), (contiguous, contiguous_after), table,
-                load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
-                store if left == 1 else lambda i, j, z, k=k: write(halves[k % 2], place(i, j), z))
+        _butterflies(
+            b, (r, stride, left, width), (contiguous, contiguous_after), dtype,
+            load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
+            store if left == 1 else lambda i, j, z, k=k: write(halves[k % 2], place(i, j), z))
         stride, contiguous = stride * r, contiguous_after
 
 
-def _butterflies(b: Any, sizes: tuple[int, ...], iteration: tuple, contiguous: tuple[bool, bool],
-                 table: Any, load: Callable, store: Callable) -> None:
-    """A butterfly step: a transform of r times the length, from r transforms."""
-    (r, stride, left), (s, p, c) = sizes, map(b.index, iteration)
+def _butterflies(b: Any, sizes: tuple[int, ...], contiguous: tuple[bool, bool], dtype: Any,
+                 load: Callable, store: Callable) -> None:
+    """A butterfly step: transforms of r times the length, each from r transforms."""
+    r, stride, left, width = sizes
+    table = roots(b, r * stride, np.outer(np.arange(r), np.arange(stride)), dtype)
+    loops, is_outer = (stride, left, width), 1 in (stride, left)
+    if not is_outer and width > 1:  # positions and columns are next to each other
+        loops = stride, 1, left * width
+    order = -1 if contiguous[0] else 1
 
     def load_index(j: int) -> Any:
         if contiguous[0]:
@@ -209,11 +207,15 @@ def _butterflies(b: Any, sizes: tuple[int, ...], iteration: tuple, contiguous: t
         if contiguous[1]:
             return b.add(b.mul(b.add(b.mul(p, r), j), stride), s)
         return b.add(b.mul(b.add(s, j * stride), left), p)
-    zs = [load(load_index(j), c) for j in range(r)]
-    rotated = [multiply(b, z, read(table, (j, s))) if j and stride > 1 else z
-               for j, z in enumerate(zs)]
-    for j, z in enumerate(short_transform(b, rotated)):
-        store(store_index(j), c, z)
+
+    with (nest(b, loops[:2][::order], "parallel" * (width == 1 or not is_outer)) as outer,
+          b.loop(loops[2], vectorize="parallel") as column):
+        s, p = outer[::order]
+        zs = [load(load_index(j), column) for j in range(r)]
+        rotated = [multiply(b, z, read(table, (j, s))) if j and stride > 1 else z
+                   for j, z in enumerate(zs)]
+        for j, z in enumerate(short_transform(b, rotated)):
+            store(store_index(j), column, z)
 
 
 def multiply(b: Any, z: Complex, w: Complex) -> Complex:
