@@ -61,17 +61,12 @@ def _unsigned(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"u{dtype.itemsize}")
 
 
-def _reversed_if_negative(s: Any, bits: Any) -> Any:
-    """The same signed integer, but its other bits inverted if it is negative."""
-    size = 8 * bits.dtype.itemsize - 1
-    sign = s.shr_arithmetic(bits, s.const(size, bits.dtype))
-    return s.xor(bits, s.and_(sign, s.const((1 << size) - 1, bits.dtype)))
-
-
-def _order(s: Any, x: Any) -> Any:
-    """The place of a number in the order of signed integers, as an unsigned one."""
-    bits = s.bitcast(x, np.dtype(f"i{x.dtype.itemsize}"))
-    return s.bitcast(_reversed_if_negative(s, bits), _unsigned(x.dtype))
+def _ordered(s: Any, x: Any, dtype: np.dtype) -> Any:
+    """The bits of x, but inverted behind a sign that is set, as another dtype; its own inverse."""
+    size = 8 * dtype.itemsize - 1
+    bits = s.bitcast(x, f"i{dtype.itemsize}")
+    sign = s.shr_arithmetic(bits, size)
+    return s.bitcast(s.xor(bits, s.and_(sign, (1 << size) - 1)), dtype)
 
 
 def key_of(s: Any, x: Any, op: str) -> Any:
@@ -81,13 +76,12 @@ def key_of(s: Any, x: Any, op: str) -> Any:
     >>> [key_of(s, s.const(x, np.dtype("float32")), "max").value for x in (-np.inf, 1., np.nan)]
     [np.uint32(0), np.uint32(3204448257), np.uint32(4282384385)]
     """
-    x = s.neg(x) if op == "min" else x
-    return s.sub(_order(s, x), _order(s, s.const(-np.inf, x.dtype)))
+    x, least = s.neg(x) if op == "min" else x, s.const(-np.inf, x.dtype)
+    return s.sub(*(_ordered(s, each, _unsigned(x.dtype)) for each in (x, least)))
 
 
 def number_of(s: Any, key: Any, op: str, dtype: np.dtype) -> Any:
     """The number of a key."""
-    order = s.add(key, _order(s, s.const(-np.inf, dtype)))
-    signed = s.bitcast(order, np.dtype(f"i{dtype.itemsize}"))
-    x = s.bitcast(_reversed_if_negative(s, signed), dtype)
+    least = _ordered(s, s.const(-np.inf, dtype), key.dtype)
+    x = _ordered(s, s.add(key, least), dtype)
     return s.neg(x) if op == "min" else x
