@@ -226,14 +226,13 @@ class Arithmetic(Scalars):
         return converted
 
     def _float32_to_odd(self, x: Operand) -> Operand:
-        """A float64 as float32, rounded to odd: a second rounding to fewer bits is then exact."""
-        nearest = self.convert(x, FLOAT32)
-        widened = self.convert(nearest, np.float64)
-        bits = self.bitcast(nearest, np.int32)
-        is_larger = self.gt(self.abs(widened), self.abs(x))
-        to_odd = self.or_(self.select(is_larger, self.sub(bits, 1), bits), 1)
-        is_exact = self.or_(self.eq(widened, x), self.ne(x, x))
-        return self.bitcast(self.select(is_exact, bits, to_odd), FLOAT32)
+        """A float64 as float32, rounded to odd behind some digits more than narrow floats have: a
+        second rounding is then exact.
+        """
+        bits = self.bitcast(x, np.int64)
+        rest = self.and_(bits, (1 << 31) - 1)
+        odd = self.or_(self.xor(bits, rest), self.shl(self.convert(self.ne(rest, 0), np.int64), 31))
+        return self.convert(self.bitcast(odd, x.dtype), FLOAT32)
 
     # -- positions -----------------------------------------------------------------------------
 
