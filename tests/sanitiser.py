@@ -561,9 +561,8 @@ class _Writer:
 
     def operand(self, x: Any) -> str:
         if isinstance(x, Component):
-            stride = int(np.prod(x.shape[x.axis + 1:], dtype=np.int64))
-            whole = f"({self.operand(x.position)} // {stride})"
-            return whole if x.axis == 0 else f"({whole} % {x.shape[x.axis]})"
+            whole = f"({self.operand(x.position)} // {x.inner})"
+            return whole if x.outer == 1 else f"({whole} % {x.size})"
         if isinstance(x, Constant):
             return str(int(x.value)) if x.dtype == INT64 else self.constant(x.value)
         return self.name(x)

@@ -30,16 +30,14 @@ ABSORBING = {"b": {"and": 0, "mul": 0, "or": 1, "add": 1}, "f": {}, "i": {"mul":
 
 
 class Component(Scalar):
-    """One component of an unravelled linear index, divided out only where it is used."""
+    """One component of an unravelled linear index, divided out only where it is used; by `inner`
+    the linear index grows with it, and `outer` is the number of positions of the axes before.
+    """
 
     position: Operand
-    shape: tuple[int, ...]
-    axis: int
-
-    @property
-    def inner(self) -> int:
-        """By how much the linear index grows with this component."""
-        return math.prod(self.shape[self.axis + 1:])
+    outer: int
+    size: int
+    inner: int
 
 
 @dataclass(eq=False)
@@ -72,7 +70,6 @@ class Arithmetic(Scalars):
         self._depth: defaultdict[Operand, int] = defaultdict(int)
         self.lets: dict[Operand, Let] = {}  # scalars → the operations that define them
         self._constants: dict[Any, Constant] = {}
-        self._special: dict[Any, tuple] = {}  # operations → identity and absorbing elements
         self._folded: dict[Any, Constant] = {}  # operations on constants → their results
         self._raveled: dict[Any, list[tuple[Operand, int]]] = {}
         self._components: dict[Any, Component] = {}
@@ -101,13 +98,13 @@ class Arithmetic(Scalars):
         """x itself; for a component of a linear index the emitted quotient and remainder."""
         if not isinstance(x, Component):
             return x
-        position, size = x.position, x.shape[x.axis]
+        position = x.position
         last, extent = self._raveled.get(position, [(position, 0)])[-1]
-        if x.axis > 0 and extent % (x.inner * size) == 0 and not isinstance(last, Component):
+        if x.outer > 1 and extent % (x.inner * x.size) == 0 and not isinstance(last, Component):
             position = last  # the terms before it are multiples
         component = self.div(position, x.inner)
-        if x.axis > 0:
-            component = self.rem(component, size)
+        if x.outer > 1:
+            component = self.rem(component, x.size)
         self._component_of.setdefault(component, x)
         return component
 
@@ -162,12 +159,8 @@ class Arithmetic(Scalars):
 
     def _fold_pair(self, op: str, x: Any, y: Any) -> Operand | None:
         kind = "i" if x.dtype.kind == "u" else x.dtype.kind
-        special = op, x.dtype
-        if special not in self._special:
-            self._special[special] = tuple(
-                self.const(table[kind][op], x.dtype) if op in table[kind] else None
-                for table in (IDENTITIES, ABSORBING))
-        identity, absorbing = self._special[special]
+        identity, absorbing = (self.const(table[kind][op], x.dtype) if op in table[kind] else None
+                               for table in (IDENTITIES, ABSORBING))
         for constant, other in ((y, x), (x, y)):
             if constant is identity and (constant is y or op in COMMUTING):
                 return other
@@ -233,14 +226,13 @@ class Arithmetic(Scalars):
         return converted
 
     def _float32_to_odd(self, x: Operand) -> Operand:
-        """A float64 as float32, rounded to odd: a second rounding to fewer bits is then exact."""
-        nearest = self.convert(x, FLOAT32)
-        widened = self.convert(nearest, np.float64)
-        bits = self.bitcast(nearest, np.int32)
-        is_larger = self.gt(self.abs(widened), self.abs(x))
-        to_odd = self.or_(self.select(is_larger, self.sub(bits, 1), bits), 1)
-        is_exact = self.or_(self.eq(widened, x), self.ne(x, x))
-        return self.bitcast(self.select(is_exact, bits, to_odd), FLOAT32)
+        """A float64 as float32, rounded to odd behind some digits more than narrow floats have: a
+        second rounding is then exact.
+        """
+        bits = self.bitcast(x, np.int64)
+        rest = self.and_(bits, (1 << 31) - 1)
+        odd = self.or_(self.xor(bits, rest), self.shl(self.convert(self.ne(rest, 0), np.int64), 31))
+        return self.convert(self.bitcast(odd, x.dtype), FLOAT32)
 
     # -- positions -----------------------------------------------------------------------------
 
@@ -265,13 +257,10 @@ class Arithmetic(Scalars):
         while len(terms) > 1:
             (x, m), (y, n) = terms[-2:]
             if not (isinstance(x, Component) and isinstance(y, Component)) or (
-                    x.position is not y.position or math.prod(x.shape) != math.prod(y.shape)
-                    or (m, n, x.inner) != (x.shape[x.axis], y.shape[y.axis], n * y.inner)):
+                    (x.position, x.outer * m, x.inner) != (y.position, y.outer, n * y.inner)
+                    or (x.size, y.size) != (m, n)):
                 return
-            outer = math.prod(x.shape) // (m * x.inner)
-            shape = tuple(size for size in (outer, m * n, y.inner) if size > 1)
-            terms[-2:] = [(self._component(x.position, shape, int(outer > 1))
-                           if len(shape) > 1 else x.position, m * n)]
+            terms[-2:] = [(self._component(x.position, x.outer, m * n, y.inner), m * n)]
 
     def unravel(self, position: Operand, shape: Sequence[int]) -> tuple[Operand, ...]:
         """The index at a row-major linear index; its components cost nothing until they are used.
@@ -304,9 +293,8 @@ class Arithmetic(Scalars):
                 else:
                     target += 1
             position = self.ravel(*zip(*terms[:source], strict=True))
-            group = tuple(dims[:target])
-            result += ([position] if target == 1
-                       else [self._component(position, group, axis) for axis in range(target)])
+            result += [self._component(position, math.prod(dims[:axis]), dims[axis],
+                                       math.prod(dims[axis + 1:target])) for axis in range(target)]
             terms, dims = terms[source:], dims[target:]
         return result
 
@@ -318,9 +306,13 @@ class Arithmetic(Scalars):
         return tuple([zero if n == 1 else self._component_of.get(x := self.index(i), x)
                       for i, n in zip(index, shape, strict=True)])
 
-    def _component(self, position: Operand, shape: tuple[int, ...], axis: int) -> Component:
-        key = position, shape, axis
-        return self._components.setdefault(key, Component("part", INT64, *key))
+    def _component(self, position: Operand, *sizes: int) -> Operand:
+        """The component of an axis; of the only one the linear index itself."""
+        outer, _, inner = sizes
+        if outer == inner == 1:
+            return position
+        component = Component("part", INT64, position, *sizes)
+        return self._components.setdefault((position, sizes), component)
 
 
 def _signed_sum(op: str, x: Any, y: Any) -> tuple[int, Operand, Any] | None:

@@ -16,8 +16,6 @@ from minijax.primitives.infix import copysign, floor, fma, select, shr_arithmeti
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 INF, NAN = math.inf, math.nan
 
-Coefficients = Sequence[float]
-
 
 class Format(NamedTuple):
     """How a float is laid out; `ln2` and `ln2_rest` sum to log 2."""
@@ -39,7 +37,7 @@ FORMATS = {
 }
 
 
-def polynomial(coefficients: Coefficients, x: Any) -> Any:
+def polynomial(coefficients: Sequence[float], x: Any) -> Any:
     """c[0] + c[1] x + c[2] x² + … by Horner's scheme, each step one rounding."""
     total: Any = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):

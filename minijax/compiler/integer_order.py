@@ -12,7 +12,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic
 from .loops import (Assign, Declare, For, Let, Read, Scalar, Statement, Variable, changed,
-                    innermost_first, used, walk)
+                    innermost_first, walk)
 from .vectorization import assignments, lanes_of_sum, reductions
 
 
@@ -24,34 +24,30 @@ def order_as_integers(loop: For) -> Iterable[Statement]:
     before, after, new = list[Statement](), list[Statement](), loop
     for x, op in reductions(loop).items():
         key = Variable(x.name, _unsigned(x.dtype))
-        if op in ("min", "max") and x.dtype.kind == "f" and (body := _with_key(new, x, op, key)):
+        if op in ("min", "max") and x.dtype.kind == "f":
             b, first, last = Arithmetic(), Scalar(x.name, x.dtype), Scalar(x.name, key.dtype)
             start = key_of(b, first, op)
             before += [Read(first, x), *b.scopes[0].statements, Declare(key, start)]
             b = Arithmetic()
             number = number_of(b, last, op, x.dtype)
             after += [Read(last, key), *b.scopes[0].statements, Assign(x, number)]
-            new = changed(new, body=body)
+            new = changed(new, body=_with_key(new, x, op, key))
     return [*before, new, *after]
 
 
-def _with_key(loop: For, x: Variable, op: str, key: Variable) -> tuple[Statement, ...] | None:
-    """The body of a loop with a variable for the key of an extremum; None where the extremum so far
-    is used otherwise, too.
+def _with_key(loop: For, x: Variable, op: str, key: Variable) -> tuple[Statement, ...]:
+    """The body of a loop with a variable for the key of an extremum. In a loop that reduces nothing
+    else uses the extremum so far.
     """
     assign, = [each for each in assignments(loop) if each.variable is x]
     reads = {each.target for each in walk(loop.body)
              if isinstance(each, Read) and each.variable is x}
     let, = [each for each in loop.body if isinstance(each, Let) and each.target is assign.value]
-    users = [each for each in walk(loop.body) if not reads.isdisjoint(used(each))]
-    terms = [arg for arg in let.args if arg not in reads]
-    if users != [let] or len(terms) != 1 or sum(
-            let.target in used(each) for each in walk(loop.body)) != 1:
-        return None
+    [term] = [arg for arg in let.args if arg not in reads]
     b, old, greatest = Arithmetic(), Scalar("", key.dtype), Scalar("", key.dtype)
-    term = key_of(b, terms[0], op)
+    key_of_term = key_of(b, term, op)
     new: dict[Statement, list[Statement]] = {
-        let: [*b.scopes[0].statements, Read(old, key), Let(greatest, "max", (old, term))],
+        let: [*b.scopes[0].statements, Read(old, key), Let(greatest, "max", (old, key_of_term))],
         assign: [Assign(key, greatest)]}
     return tuple(x for each in loop.body if getattr(each, "target", None) not in reads
                  for x in new.get(each, [each]))
@@ -65,17 +61,12 @@ def _unsigned(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"u{dtype.itemsize}")
 
 
-def _reversed_if_negative(s: Any, bits: Any) -> Any:
-    """The same signed integer, but its other bits inverted if it is negative."""
-    size = 8 * bits.dtype.itemsize - 1
-    sign = s.shr_arithmetic(bits, s.const(size, bits.dtype))
-    return s.xor(bits, s.and_(sign, s.const((1 << size) - 1, bits.dtype)))
-
-
-def _least(dtype: np.dtype) -> int:
-    """What the order of signed integers begins with: the bits of -inf."""
-    bits = int(np.array(-np.inf, dtype).view(_unsigned(dtype)))
-    return bits ^ (1 << 8 * dtype.itemsize - 1) - 1
+def _ordered(s: Any, x: Any, dtype: np.dtype) -> Any:
+    """The bits of x, but inverted behind a sign that is set, as another dtype; its own inverse."""
+    size = 8 * dtype.itemsize - 1
+    bits = s.bitcast(x, f"i{dtype.itemsize}")
+    sign = s.shr_arithmetic(bits, size)
+    return s.bitcast(s.xor(bits, s.and_(sign, (1 << size) - 1)), dtype)
 
 
 def key_of(s: Any, x: Any, op: str) -> Any:
@@ -85,15 +76,12 @@ def key_of(s: Any, x: Any, op: str) -> Any:
     >>> [key_of(s, s.const(x, np.dtype("float32")), "max").value for x in (-np.inf, 1., np.nan)]
     [np.uint32(0), np.uint32(3204448257), np.uint32(4282384385)]
     """
-    x = s.neg(x) if op == "min" else x
-    unsigned, signed = _unsigned(x.dtype), np.dtype(f"i{x.dtype.itemsize}")
-    order = s.bitcast(_reversed_if_negative(s, s.bitcast(x, signed)), unsigned)
-    return s.sub(order, s.const(_least(x.dtype), unsigned))
+    x, least = s.neg(x) if op == "min" else x, s.const(-np.inf, x.dtype)
+    return s.sub(*(_ordered(s, each, _unsigned(x.dtype)) for each in (x, least)))
 
 
 def number_of(s: Any, key: Any, op: str, dtype: np.dtype) -> Any:
     """The number of a key."""
-    order = s.add(key, s.const(_least(dtype), key.dtype))
-    signed = s.bitcast(order, np.dtype(f"i{dtype.itemsize}"))
-    x = s.bitcast(_reversed_if_negative(s, signed), dtype)
+    least = _ordered(s, s.const(-np.inf, dtype), key.dtype)
+    x = _ordered(s, s.add(key, least), dtype)
     return s.neg(x) if op == "min" else x

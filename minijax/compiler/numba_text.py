@@ -34,7 +34,7 @@ from .vectors import function, functions_in
 
 # The helper of an operation on a kind of numbers; {w} is their width in bits, {h} half of it.
 HELPERS = {
-    "fma f": "fma", "min f": "minimum", "max f": "maximum", "round_even f": "round_even",
+    "fma f": "fma", "min f": "minimum", "max f": "maximum",
     "div i": "divide", "div u": "divide_unsigned", "rem i": "remainder",
     "rem u": "remainder_unsigned", "halves i": "halves {h}", "shl i": "shift_left {w}",
     "shl u": "shift_left {w}", "shr_arithmetic i": "shift_right {w}",
@@ -46,7 +46,7 @@ EXPRESSIONS = {
     "min b": "({0}) & ({1})", "max b": "({0}) | ({1})", "min": "min({0}, {1})",
     "max": "max({0}, {1})", "select": "({1}) if ({0}) else ({2})", "rem f": "np.fmod({0}, {1})",
     **{name: f"np.{name}({{0}})" for name in ("sqrt", "floor", "ceil", "trunc")},
-    "copysign": "np.copysign({0}, {1})"}
+    "copysign": "np.copysign({0}, {1})", "round_even": "np.rint({0})"}
 NARROW = FLOAT16, BFLOAT16  # of which an array is passed as its bits
 # Other names of a module, and of Python that it reads: a kernel may be called `main` or `max`.
 RESERVED = set("np njit prange intrinsic cuda libdevice base64 zlib main min max abs".split())

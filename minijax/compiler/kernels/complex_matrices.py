@@ -45,8 +45,6 @@ def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side
     for part, into in zip(operands[len(outputs):], x, strict=True):
         b.materialize(b.value(part), into=into)
     shape = x[0].shape
-    if 0 in shape:
-        return
     n, columns = a[0].shape[-1], shape[-1 if left_side else -2]
     forward, transposed = (lower != transpose_a) == left_side, transpose_a == left_side
     with nest(b, shape[:-2], "parallel") as place, b.loop(n) as step:

@@ -17,10 +17,9 @@ from minijax.primitives.summation import LONG
 from minijax.tree_util import tree_leaves
 
 from ..builder import CHAIN
-from ..operands import Computed
 from ..routines import product_of
 from .products import (LAUNCHED, MAX_INLINE, MIN_SIDE, Matrices, accumulator_dtype, computed,
-                       multiply, placed, split_terms, sum_partials)
+                       moved, multiply, placed, split_terms, sum_partials)
 
 PASSED = ("feature_group_count", "batch_group_count", "dimension_numbers", "window_strides",
           "padding", "lhs_dilation", "rhs_dilation")  # the parameters that a call has as numbers
@@ -38,16 +37,15 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     if b.on_gpu and is_launched(x, w, out, sizes):
         as_one_call(b, out, x, w, params)
     elif b.on_gpu or terms <= MAX_INLINE:
-        computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
+        computed(b, lambda x, w: [as_sums(x, w, **params)], [out], x, w)
     elif sizes.outputs < FEW and (sizes.features < FEW or math.prod(sizes.window) == 1):
         plain = params | {"padding": ((0, 0),) * len(sizes.window),
                           "lhs_dilation": (1,) * len(sizes.window)}
-        computed(b, lambda x, w: [as_sums(x, w, **plain)], out, padded(
+        computed(b, lambda x, w: [as_sums(x, w, **plain)], [out], padded(
             b, x, params["dimension_numbers"][0], params["padding"], params["lhs_dilation"],
             x.dtype, pad), w)
     else:
-        plan = _Convolution(b, out, x, w, sizes, pad, params)
-        (plan.product_by_parts if plan.by_parts else plan.products)()
+        _Convolution(b, out, x, w, sizes, pad, params).products()
 
 
 def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:
@@ -94,7 +92,7 @@ class _Convolution(Geometry):
     """A product for each image and group: windows (im2col), of which the rows are positions; or,
     where there are few positions, one for each position and group, whose rows are images. For the
     derivative by the weights, whose windows are as large as images, a product for each group with
-    a row for each position and image, if these are few.
+    a row for each position and image, if these are few: it is a sum by parts of the windows.
 
     `last`: whether the axis that is contiguous for the better (features; or images, which are the
     rows then) is the last one. The weights have the terms of a window as rows then, and as columns
@@ -107,27 +105,37 @@ class _Convolution(Geometry):
         self.b, self.out, self.dtype = b, out, accumulator_dtype(out.dtype)
         self.places = math.prod(sizes.places)
         self.terms = math.prod((sizes.features, *sizes.window))
-        windows = self.places * sizes.batch
         self.by_parts = (self.places < math.prod(sizes.window)
-                        and windows <= min(self.terms // 2, MOST_WINDOWS))
-        self.rows_are_images = self.by_parts or self.places < sizes.batch
+                         and self.places * sizes.batch <= min(self.terms // 2, MOST_WINDOWS))
+        self.rows_are_images = self.by_parts or self.places < sizes.batch or not sizes.places
         self.last = self.lhs_spec[not self.rows_are_images] == len(x.shape) - 1
         self.window = ((*sizes.window, sizes.features) if self.last
                        else (sizes.features, *sizes.window))
+        # How many products there are for a group: outer ones, each for parts of the positions.
+        self.outer, self.parts = self.places, 1
+        self.rows: tuple[int, ...] = (sizes.batch,)
+        if self.by_parts:
+            self.outer = 1
+            self.rows = (*sizes.places, sizes.batch) if self.last else (sizes.batch, *sizes.places)
+        elif not self.rows_are_images:
+            self.outer, size = sizes.batch, self.terms * self.dtype.itemsize
+            self.rows, self.parts = positions_in_cache(sizes.places, size)
         self.x = padded(b, x, self.lhs_spec, self.padding, self.base, self.dtype, pad)
         self.weights = self.weight_matrices(w)
 
     def products(self) -> None:
         """Multiply windows with weights; or weights with windows, where positions are contiguous.
+        Of a product by parts a part of the windows, which stays in the cache, at a time.
         """
-        b, sizes, last, terms, out = self.b, self.sizes, self.last, self.terms, self.out
-        rows, parts = ((sizes.batch,), 1) if self.rows_are_images else positions_in_cache(
-            sizes.places, terms * self.dtype.itemsize)
-        outer = self.places if self.rows_are_images else sizes.batch
-        count, is_transposed = math.prod(rows), not (last or self.rows_are_images)
-        max_terms, partials = split_terms(terms)
-        sides = (count * parts, sizes.outputs)[::-1 if is_transposed else 1]
-        shape = partials, outer, sizes.groups, *sides
+        b, sizes, last, out, count = self.b, self.sizes, self.last, self.out, math.prod(self.rows)
+        is_transposed, lines = not (last or self.rows_are_images), 0
+        max_terms, partials = split_terms(self.terms)
+        if self.by_parts:
+            length = self.window[-1]
+            lines = max(min(LONG, CACHED // (count * self.dtype.itemsize)) // length, 1)
+            max_terms, partials = lines * length, -(-self.terms // (lines * length * CHAIN))
+        sides = (count * self.parts, sizes.outputs)[::-1 if is_transposed else 1]
+        shape = partials, self.outer, sizes.groups, *sides
         spec = self.out_spec
         order = () if self.rows_are_images or last and sizes.groups > 1 else (
             (spec[0], *spec[2:], spec[1]) if last else spec)
@@ -135,79 +143,64 @@ class _Convolution(Geometry):
         sums = out if direct else b.temp(shape, self.dtype)
         *steps, below, right = np.empty(shape, np.int8).strides
         z = Matrices(sums, (*steps, count * (right if is_transposed else below), below, right))
-        weights = Matrices(self.weights, (
-            0, sizes.outputs * terms, 0, *((1, sizes.outputs) if last else (terms, 1))))
-        rows_first = last != self.rows_are_images
-        with b.loop(outer * sizes.groups * parts, vectorize="parallel") as i:
-            outside, group, part = index = b.unravel(i, (outer, sizes.groups, parts))
+        m, n = (sizes.outputs, count) if is_transposed else (count, sizes.outputs)
+        outside = self.outer, sizes.groups, self.parts
+        with b.loop(math.prod(outside), vectorize="parallel") as i:
+            index = b.unravel(i, outside)
+            windows: Any = (lambda start, _: self.windows(index, lines, start)
+                            ) if lines else self.windows(index)
+            x, y = (self.weights, windows) if is_transposed else (windows, self.weights)
+            multiply(b, z, x, y, index, (m, self.terms, n), max_terms)
 
-            def coordinates(at: tuple) -> tuple:
-                split = len(rows) if rows_first else len(self.window)
-                row, term = (at[:split], at[split:])[::1 if rows_first else -1]
-                if self.rows_are_images:
-                    return row[0], b.unravel(outside, sizes.places), term
-                return outside, (b.add(b.mul(part, rows[0]), row[0]), *row[1:]), term
-
-            windows = Matrices(
-                self.windows((*rows, *self.window) if rows_first else (*self.window, *rows), group,
-                             coordinates), (0, 0, 0, *((terms, 1) if rows_first else (1, count))))
-            x, y = (weights, windows) if is_transposed else (windows, weights)
-            multiply(b, z, x, y, index, (
-                sizes.outputs if is_transposed else count, terms,
-                count if is_transposed else sizes.outputs), max_terms)
-
-        def index_of(group: Any, output: Any, image: Any, place: Any) -> tuple:
-            outside, row = (place, image) if self.rows_are_images else (image, place)
-            return outside, group, *((output, row) if is_transposed else (row, output))
+        def place_of(at: Sequence[Any]) -> tuple:
+            image, output, *place = (at[d] for d in self.out_spec)
+            group, output = b.unravel(output, (sizes.groups, sizes.outputs))
+            outer, row = self.row(image, b.ravel(place, sizes.places))
+            return outer, group, *((output, row) if is_transposed else (row, output))
         if not direct:
-            self.collect(sums, index_of)
+            sum_partials(b, sums, partials, out, place_of)
 
-    def product_by_parts(self) -> None:
-        """Multiply parts of all windows, which stay in the cache, with parts of the weights."""
-        b, sizes, count = self.b, self.sizes, self.places * self.sizes.batch
-        *lines, length = self.window
-        fitting = min(LONG, CACHED // (count * self.dtype.itemsize))
-        part = max(fitting // length, 1), length
-        max_terms = math.prod(part)
-        rows = (*sizes.places, sizes.batch) if self.last else (sizes.batch, *sizes.places)
-        sums = b.temp((-(-self.terms // (max_terms * CHAIN)), sizes.groups, count, sizes.outputs),
-                      self.dtype)
-        z = Matrices(sums, np.empty(sums.shape, np.int8).strides)
-        weights = Matrices(self.weights, (sizes.outputs * self.terms, 1, sizes.outputs))
-        with b.loop(sizes.groups, vectorize="parallel") as group:
-            def part_of_windows(start: Any, _: Any) -> Matrices:
-                def coordinates(at: tuple) -> tuple:
-                    (line, i), row = (at[:2], at[2:]) if self.last else (at[-2:], at[:-2])
-                    line = b.min(b.add(b.div(start, length), line), math.prod(lines) - 1)
-                    *place, image = row if self.last else (*row[1:], row[0])
-                    return image, place, (*b.unravel(line, lines), i)
-                shape = (*part, *rows) if self.last else (*rows, *part)
-                return Matrices(self.windows(shape, group, coordinates),
-                                (0, *((1, count) if self.last else (max_terms, 1))))
-            multiply(b, z, part_of_windows, weights, (group,),
-                     (count, self.terms, sizes.outputs), max_terms)
+    def position(self, outer: Any, part: Any, row: tuple) -> tuple:
+        """The image of a row, and the place in it."""
+        if self.by_parts:
+            return (row[-1], row[:-1]) if self.last else (row[0], row[1:])
+        if self.rows_are_images:
+            return row[0], self.b.unravel(outer, self.sizes.places)
+        return outer, (self.b.add(self.b.mul(part, self.rows[0]), row[0]), *row[1:])
 
-        def index_of(group: Any, output: Any, image: Any, place: Any) -> tuple:
-            row = (b.ravel((place, image), (self.places, sizes.batch)) if self.last
-                   else b.ravel((image, place), (sizes.batch, self.places)))
-            return group, row, output
-        self.collect(sums, index_of)
+    def row(self, image: Any, place: Any) -> tuple:
+        """The inverse: the outer product, and the row of all its parts."""
+        if self.by_parts:
+            axes = ((place, self.places), (image, self.sizes.batch))[::1 if self.last else -1]
+            return 0, self.b.ravel(*zip(*axes, strict=True))
+        return (place, image) if self.rows_are_images else (image, place)
 
-    def windows(self, shape: tuple[int, ...], group: Any, coordinates: Callable) -> Any:
-        """A copy of the elements of windows; `coordinates` gives for an index of the copy the
-        image, the position of the window, and the term.
+    def windows(self, index: tuple, lines: int = 0, start: Any = 0) -> Matrices:
+        """A copy of the windows of a product; with a number of lines of that part of their terms,
+        from one on.
         """
-        b, patches = self.b, self.b.temp(shape, self.dtype, "patches")
+        b, (outer, group, part), rows = self.b, index, self.rows
+        terms = (lines, self.window[-1]) if lines else self.window
+        rows_first = self.last != self.rows_are_images
+        shape = (*rows, *terms) if rows_first else (*terms, *rows)
+        patches = b.temp(shape, self.dtype, "patches")
         with nest(b, shape, "parallel") as at:
-            image, place, term = coordinates(at)
-            *offset, feature = term if self.last else (*term[1:], term[0])
-            index = [b.add(b.mul(i, stride), b.mul(k, apart)) for i, k, stride, apart in zip(
+            row, term = ((at[:len(rows)], at[len(rows):]) if rows_first else
+                         (at[len(terms):], at[:len(terms)]))
+            if lines:
+                *above, length = self.window
+                line = b.min(b.add(b.div(start, length), term[0]), math.prod(above) - 1)
+                term = *b.unravel(line, above), term[1]
+            image, place = self.position(outer, part, row)
+            feature, offset = self.parted(term)
+            source = [b.add(b.mul(i, stride), b.mul(k, apart)) for i, k, stride, apart in zip(
                 place, offset, self.strides, self.dilation, strict=True)]
-            b.store(patches, at, b.load(self.x, self.image_index(b, group, image, feature, index)))
+            b.store(patches, at, b.load(self.x, self.image_index(b, group, image, feature, source)))
         b.freeze(patches)
-        return patches
+        return Matrices(patches, (0, 0, 0, *(
+            (math.prod(terms), 1) if rows_first else (1, math.prod(rows)))))
 
-    def weight_matrices(self, w: Any) -> Any:
+    def weight_matrices(self, w: Any) -> Matrices:
         """The weights of each group as a matrix, with terms in the order of the windows."""
         b, sizes = self.b, self.sizes
         by_terms = self.last or self.by_parts
@@ -215,27 +208,19 @@ class _Convolution(Geometry):
                                        else (sizes.outputs, *self.window))), self.dtype, "weights")
         with nest(b, copy.shape, "parallel") as (group, *at):
             *term, output = at if by_terms else (*at[1:], at[0])
-            *offset, feature = term if self.last else (*term[1:], term[0])
-            index = self.weight_index(b, group, output, feature, offset)
+            index = self.weight_index(b, group, output, *self.parted(term))
             b.store(copy, (group, *at), b.convert(b.load(w, index), self.dtype))
         b.freeze(copy)
-        return copy
+        return Matrices(copy, (0, sizes.outputs * self.terms, 0, *(
+            (1, sizes.outputs) if by_terms else (self.terms, 1))))
 
-    def collect(self, sums: Any, index_of: Callable[..., tuple]) -> None:
-        """Sum the partial results of every element; `index_of` says where they are."""
-        b, sizes = self.b, self.sizes
-
-        def place(at: Sequence[Any]) -> tuple:
-            n, output, *places = (at[d] for d in self.out_spec)
-            group, output = b.unravel(output, (sizes.groups, sizes.outputs))
-            return index_of(group, output, n, b.ravel(places, sizes.places))
-        sum_partials(b, sums, sums.shape[0], self.out, place)
+    def parted(self, term: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+        """The feature, and the position in the window."""
+        return (term[-1], term[:-1]) if self.last else (term[0], term[1:])
 
 
 def positions_in_cache(places: Sequence[int], size: int) -> tuple[tuple[int, ...], int]:
     """The number of positions whose windows fit into the cache, and the number of such parts."""
-    if not places:
-        return (1,), 1
     n, *others = places
     row = math.prod(others) * size
     count = max(k for k in range(1, n + 1) if n % k == 0 and (k == 1 or k * row <= CACHED))
@@ -250,10 +235,5 @@ def padded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence[int
         config[axis] = (before, after, base - 1)
     if not any(map(any, config)) and x.dtype == dtype:
         return x
-    shape = tuple(max((n - 1) * (between + 1) + 1 if n else 0, 0) + before + after
-                  for n, (before, after, between) in zip(x.shape, config, strict=True))
-    copy = b.temp(shape, dtype, "surrounded")
-    computed(b, lambda x: [pad(x, constant(0, x), padding_config=tuple(config))], copy,
-             Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype))
-    b.freeze(copy)
-    return copy
+    return moved(b, x, dtype, lambda x: pad(
+        x, constant(0, x), padding_config=tuple(config)), "surrounded")

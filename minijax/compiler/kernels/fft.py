@@ -5,11 +5,10 @@ Columns are transformed side by side. A length with a large prime factor becomes
 and Numba*. In JAX: XLA's call of DUCC on the CPU.
 """
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,28 +38,16 @@ def scratch(b: Any, shape: tuple[int, ...], dtype: Any) -> list:
 
 # ── The rules ────────────────────────────────────────────────────────────────────────────────
 
-class Rows(NamedTuple):
-    """How numbers are loaded and stored by row, position and column: in memory, or by formulas."""
-
-    load: Callable[..., Complex]
-    store: Callable[..., None]
-
+# Numbers are loaded and stored by row, position and column: in memory, or by formulas.
 
 def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
     """The transform along an axis."""
     shape, dtype = outputs[0].shape, outputs[0].dtype
-    rows, n, columns = shape[:axis], shape[axis], shape[axis + 1:]
-
-    def load(row: tuple, i: Any, j: Any) -> Complex:
-        return read(operands, (*row, i, *b.unravel(j, columns)))
-
-    def store(row: tuple, i: Any, j: Any, z: Complex) -> None:
-        write(outputs, (*row, i, *b.unravel(j, columns)), z)
-
-    if math.prod(columns) > 1:
-        _columns(b, rows, n, math.prod(columns), Rows(load, store), dtype)
-    elif math.prod(shape):
-        _transform(b, rows, n, Rows(load, store), dtype)
+    columns = shape[axis + 1:]
+    at = lambda row, i, j: (*row, i, *b.unravel(j, columns))
+    if math.prod(shape):
+        _transform(b, shape[:axis], shape[axis], dtype, lambda *place: read(operands, at(*place)),
+                   lambda row, i, j, z: write(outputs, at(row, i, j), z), math.prod(columns))
 
 
 def of_real(b: Any, outputs: list, operands: list) -> None:
@@ -111,25 +98,28 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
         _stockham(b, half, 1, x.dtype, folded, put)
 
 
-def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
-    """Transform many rows of n numbers."""
-    if not is_smooth(n):
-        _bluestein(b, rows, n, of, dtype)
-    elif n > LONGEST:
-        _four_step(b, rows, n, of, dtype)
+def _transform(b: Any, rows: tuple[int, ...], n: int, dtype: Any, load: Callable, store: Callable,
+               count: int = 1) -> None:
+    """Transform many rows of n numbers, or of such columns, `count` in each; a length of columns
+    is smooth and short.
+    """
+    if count == 1 and not is_smooth(n):
+        _bluestein(b, rows, n, dtype, load, store)
+    elif count == 1 and n > LONGEST:
+        _four_step(b, rows, n, dtype, load, store)
     else:
-        with nest(b, rows, "parallel") as row:
-            _stockham(b, n, 1, dtype, partial(of.load, row), partial(of.store, row))
+        _columns(b, rows, n, dtype, load, store, count)
 
 
-def _columns(b: Any, rows: tuple[int, ...], n: int, count: int, of: Rows, dtype: Any) -> None:
-    """Transform columns of n numbers, `count` in each row, which ``of.load(row, i, column)`` loads;
-    some side by side.
+def _columns(b: Any, rows: tuple[int, ...], n: int, dtype: Any, load: Callable, store: Callable,
+             count: int, finish: Callable = lambda z, i, first, j: z) -> None:
+    """Transform columns of n numbers, `count` in each row, which ``load(row, i, column)`` loads;
+    some side by side. Element i of the j-th from the `first` on is finished before it is stored.
     """
     with nest(b, rows, "parallel") as row:
         b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: _stockham(
-            b, n, width, dtype, lambda i, j: of.load(row, i, b.add(first, j)),
-            lambda i, j, z: of.store(row, i, b.add(first, j), z)))
+            b, n, width, dtype, lambda i, j: load(row, i, b.add(first, j)),
+            lambda i, j, z: store(row, i, b.add(first, j), finish(z, i, first, j))))
 
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────
@@ -191,30 +181,22 @@ def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Cal
         left //= r
         # Transforms are contiguous after a step if they fill a vector, or are easily shuffled.
         contiguous_after = contiguous or width == 1 and (stride * r >= 8 or stride * r in (2, 4))
-        with contextlib.ExitStack() as loops:
-            if k == 0 or left == 1:
-                i = loops.enter_context(b.loop(n // r, vectorize="parallel" * (width == 1)))
-                j = loops.enter_context(b.loop(width, vectorize="parallel"))
-                iteration = (0, i, j) if left > 1 else (i, 0, j)
-            elif contiguous:
-                p = loops.enter_context(b.loop(left, vectorize="parallel"))
-                iteration = loops.enter_context(b.loop(stride, vectorize="parallel")), p, 0
-            else:
-                s = loops.enter_context(b.loop(stride, vectorize="parallel"))
-                column = loops.enter_context(b.loop(left * width, vectorize="parallel"))
-                iteration = (s, column, 0) if width == 1 else (s, 0, column)
-            table = roots(b, r * stride, np.outer(np.arange(r), np.arange(stride)), dtype)
-            _butterflies(
-                b, (r, stride, left), iteration, (contiguous, contiguous_after), table,
-                load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
-                store if left == 1 else lambda i, j, z, k=k: write(halves[k % 2], place(i, j), z))
+        _butterflies(
+            b, (r, stride, left, width), (contiguous, contiguous_after), dtype,
+            load if k == 0 else lambda i, j, k=k: read(halves[(k - 1) % 2], place(i, j)),
+            store if left == 1 else lambda i, j, z, k=k: write(halves[k % 2], place(i, j), z))
         stride, contiguous = stride * r, contiguous_after
 
 
-def _butterflies(b: Any, sizes: tuple[int, ...], iteration: tuple, contiguous: tuple[bool, bool],
-                 table: Any, load: Callable, store: Callable) -> None:
-    """A butterfly step: a transform of r times the length, from r transforms."""
-    (r, stride, left), (s, p, c) = sizes, map(b.index, iteration)
+def _butterflies(b: Any, sizes: tuple[int, ...], contiguous: tuple[bool, bool], dtype: Any,
+                 load: Callable, store: Callable) -> None:
+    """A butterfly step: transforms of r times the length, each from r transforms."""
+    r, stride, left, width = sizes
+    table = roots(b, r * stride, np.outer(np.arange(r), np.arange(stride)), dtype)
+    loops, is_outer = (stride, left, width), 1 in (stride, left)
+    if not is_outer and width > 1:  # positions and columns are next to each other
+        loops = stride, 1, left * width
+    order = -1 if contiguous[0] else 1
 
     def load_index(j: int) -> Any:
         if contiguous[0]:
@@ -225,11 +207,15 @@ def _butterflies(b: Any, sizes: tuple[int, ...], iteration: tuple, contiguous: t
         if contiguous[1]:
             return b.add(b.mul(b.add(b.mul(p, r), j), stride), s)
         return b.add(b.mul(b.add(s, j * stride), left), p)
-    zs = [load(load_index(j), c) for j in range(r)]
-    rotated = [multiply(b, z, read(table, (j, s))) if j and stride > 1 else z
-               for j, z in enumerate(zs)]
-    for j, z in enumerate(short_transform(b, rotated)):
-        store(store_index(j), c, z)
+
+    with (nest(b, loops[:2][::order], "parallel" * (width == 1 or not is_outer)) as outer,
+          b.loop(loops[2], vectorize="parallel") as column):
+        s, p = outer[::order]
+        zs = [load(load_index(j), column) for j in range(r)]
+        rotated = [multiply(b, z, read(table, (j, s))) if j and stride > 1 else z
+                   for j, z in enumerate(zs)]
+        for j, z in enumerate(short_transform(b, rotated)):
+            store(store_index(j), column, z)
 
 
 def multiply(b: Any, z: Complex, w: Complex) -> Complex:
@@ -289,7 +275,8 @@ def _prime(b: Any, zs: list[Complex]) -> list[Complex]:
 
 # ── Long rows ────────────────────────────────────────────────────────────────────────────────
 
-def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
+def _four_step(b: Any, rows: tuple[int, ...], n: int, dtype: Any, load: Callable, store: Callable
+               ) -> None:
     """The four-step transform: a row as a matrix; its columns; twiddle factors; its rows, stored as
     columns.
     """
@@ -308,20 +295,16 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         return multiply(b, z, multiply(b, root, read(near, (i, j))))
 
     at = lambda i, size, j: b.add(b.mul(i, size), j)
-    with nest(b, rows, "parallel") as row:
-        b.in_blocks(below, min(COLUMNS, below), lambda _, first, width: _stockham(
-            b, above, width, dtype,
-            lambda i, j: of.load(row, at(i, below, b.add(first, j)), 0),
-            lambda i, j, z: write(spectra, (*row, at(i, below, b.add(first, j))),
-                                  twiddled(z, i, first, j))))
-    _columns(b, rows, below, above, Rows(
-        lambda row, i, j: read(spectra, (*row, at(j, below, i))),
-        lambda row, i, j, z: of.store(row, at(i, above, j), 0, z)), dtype)
+    _columns(b, rows, above, dtype, lambda row, i, j: load(row, at(i, below, j), 0),
+             lambda row, i, j, z: write(spectra, (*row, at(i, below, j)), z), below, twiddled)
+    _columns(b, rows, below, dtype, lambda row, i, j: read(spectra, (*row, at(j, below, i))),
+             lambda row, i, j, z: store(row, at(i, above, j), 0, z), above)
 
 
 # ── Prime factors that are large ─────────────────────────────────────────────────────────────
 
-def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
+def _bluestein(b: Any, rows: tuple[int, ...], n: int, dtype: Any, load: Callable, store: Callable
+               ) -> None:
     """Bluestein: with ``ij = (i² + j² - (i - j)²) / 2`` the transform is a convolution."""
     # The least length whose factors are twos and at most one three or five.
     size = min(k << max(0, math.ceil(math.log2((2 * n - 1) / k))) for k in (1, 3, 5))
@@ -332,17 +315,17 @@ def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
     twiddles, spectrum = (constants(b, z, dtype) for z in (chirp, np.fft.fft(filter_) / size))
     spectra = scratch(b, (*rows, size), dtype)
 
-    def load(row: tuple, i: Any, j: Any) -> Complex:
+    def chirped(row: tuple, i: Any, j: Any) -> Complex:
         inside = b.lt(i, n)
         place = b.min(i, n - 1)
-        product = multiply(b, of.load(row, place, j), read(twiddles, (place,)))
+        product = multiply(b, load(row, place, j), read(twiddles, (place,)))
         return tuple(b.select(inside, x, b.const(0, x.dtype)) for x in product)
 
     def convolve(row: tuple, i: Any, j: Any, z: Complex) -> None:
         write(spectra[::-1], (*row, i), multiply(b, z, read(spectrum, (i,))))
 
-    def store(row: tuple, i: Any, j: Any, z: Complex) -> None:
+    def unchirped(row: tuple, i: Any, j: Any, z: Complex) -> None:
         with b.when(b.lt(i, n)):
-            of.store(row, i, j, multiply(b, z[::-1], read(twiddles, (b.min(i, n - 1),))))
-    _transform(b, rows, size, Rows(load, convolve), dtype)
-    _transform(b, rows, size, Rows(lambda row, i, j: read(spectra, (*row, i)), store), dtype)
+            store(row, i, j, multiply(b, z[::-1], read(twiddles, (b.min(i, n - 1),))))
+    _transform(b, rows, size, dtype, chirped, convolve)
+    _transform(b, rows, size, dtype, lambda row, i, j: read(spectra, (*row, i)), unchirped)

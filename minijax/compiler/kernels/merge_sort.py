@@ -1,7 +1,7 @@
 """Merge sort for a GPU: thread blocks sort tiles, then launches merge runs. A stable merge by
 binary search places each element independently.
 
-The `loop` rule of `top_k` there. Chapter 27. In CUDA: CUB's `DeviceMergeSort`.
+Builds on the primitives for the order of numbers. Chapter 27. In CUDA: CUB's `DeviceMergeSort`.
 """
 
 import contextlib
@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.axes import without
-from minijax.primitives.slots import falling_bits, nest, ordered_bits
+from minijax.primitives.slots import nest, ordered_bits
 
 MAX_TILE, MIN_TILE, TILE_BYTES = 2048, 256, 1 << 15  # elements that a block sorts, and their bytes
 MIN_TILED_ROW = 128  # elements: shorter rows are merged in launches only
@@ -20,27 +19,16 @@ MIN_TILED_ROW = 128  # elements: shorter rows are merged in launches only
 LoadElement = Callable[[Any], list]  # loads the element at an index, of each operand
 
 
-def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
-    """The first k of each block's tile, repeated until one block has them all; then a sort of
-    these.
+def first_of_rows(b: Any, rows: tuple, n: int, k: int, key: Callable, dtypes: list) -> list:
+    """Buffers whose rows begin with the first k of n elements, in order: those of each block's
+    tile, repeated until one block has them all; then a sort of these.
     """
-    [values, indices], [x] = outputs, operands
-    if not values.size:
-        return
-    rows = without(x.shape, (axis,))
-    at = lambda row, i: (*row[:axis], i, *row[axis:])
-    key = lambda row, i: [falling_bits(b, x(at(row, i))), b.convert(i, np.int32)]
-    dtypes = [falling_bits(b, x((0,) * x.ndim)).dtype, np.dtype(np.int32)]
-    sorter, n = MergeSort(b, 1, dtypes), x.shape[axis]
+    sorter = MergeSort(b, 1, dtypes)
     while n > sorter.tile and 2 * k <= sorter.tile:
         key, n = sorter.top_of_tiles(rows, n, k, key)
-    temps = lambda: [b.temp((*rows, n), dtype) for dtype in dtypes]
-    buffers = temps()
-    sorter.sort_rows(rows, n, key, temps, buffers)
-    with nest(b, rows, "parallel") as row, b.loop(k, vectorize="parallel") as i:
-        place = b.load(buffers[1], (*row, i))
-        b.store(indices, at(row, i), place)
-        b.store(values, at(row, i), x(at(row, b.convert(place, np.int64))))
+    buffers = sorter.temps(rows, n)
+    sorter.sort_rows(rows, n, key, buffers)
+    return buffers
 
 
 class MergeSort:
@@ -51,19 +39,22 @@ class MergeSort:
         capacity = TILE_BYTES // (2 * sum(dtype.itemsize for dtype in dtypes))
         self.tile = min(max(1 << capacity.bit_length() - 1, MIN_TILE), MAX_TILE)
 
-    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outs: list) -> None:
+    def temps(self, rows: tuple, n: int) -> list:
+        """Buffers for rows of n elements."""
+        return [self.b.temp((*rows, n), dtype) for dtype in self.dtypes]
+
+    def sort_rows(self, rows: tuple, n: int, source: Callable, outs: list) -> None:
         """Sort rows of n elements, which ``source(row, i)`` loads: tiles in blocks, then runs
         merged in launches, from one buffer to the other.
         """
         b, run = self.b, 1 if 1 < n < MIN_TILED_ROW else self.tile
-        places = [temps(), temps()] if run < n else []
+        places = [self.temps(rows, n) for _ in range(2)] if run < n else []
         if run > 1:
             into, tile = outs if run >= n else places[0], min(n, self.tile)
             with self.tiles(rows, n) as (row, first, count):
                 halves, side = self.sorted_tile(tile, source, row, first, count)
                 with self.masked_loop(count, tile) as i:
-                    index = *row, b.add(first, i)
-                    b.store_all(into, index, [b.load(x, (side, i)) for x in halves])
+                    b.store_all(into, (*row, b.add(first, i)), self.element(halves, side, i))
             source = _loader(b, into)
         while run < n:
             into = outs if 2 * run >= n else places[1]
@@ -76,7 +67,7 @@ class MergeSort:
     def top_of_tiles(self, rows: tuple, n: int, k: int, source: Callable) -> tuple[Callable, int]:
         """The first k of each sorted tile; and how many these are in all."""
         b, tiles = self.b, -(-n // self.tile)
-        into = [b.temp((*rows, tiles * k), dtype) for dtype in self.dtypes]
+        into = self.temps(rows, tiles * k)
         sentinel = [b.starting_value("min", self.dtypes[0]), b.const(0, self.dtypes[1])]
         with self.tiles(rows, n) as (row, first, count):
             halves, side = self.sorted_tile(self.tile, source, row, first, count)
@@ -104,16 +95,32 @@ class MergeSort:
         buffers, and the half with the result.
         """
         b, passes = self.b, (size - 1).bit_length()
-        halves = [b.temp((2, size), dtype) for dtype in self.dtypes]
-        with self.masked_loop(count, size) as i:
-            b.store_all(halves, (0, i), source(row, b.add(first, i)))
+        halves = self.loaded(size, source, row, first, count)
         with b.loop(passes) as p:
             side, run = b.and_(p, 1), b.shl(b.index(1), p)
             with self.masked_loop(count, size) as i:
-                element = lambda k: [b.load(x, (side, k)) for x in halves]
+                element = functools.partial(self.element, halves, side)
                 at = self.merge_position(element, i, count, run, b.add(p, 1))
                 b.store_all(halves, (b.sub(1, side), at), element(i))
         return halves, passes % 2
+
+    def loaded(self, size: int, source: Callable, row: tuple, first: Any, count: Any) -> list:
+        """Two buffers for a tile of at most `size` elements, which are loaded into the first."""
+        halves = self.temps((2,), self.places(size))
+        with self.masked_loop(count, size) as i:
+            self.b.store_all(halves, (0, self.place(i)), source(row, self.b.add(first, i)))
+        return halves
+
+    def places(self, size: int) -> int:
+        """How many places of a buffer hold a tile."""
+        return size
+
+    def place(self, i: Any) -> Any:
+        """The place of the i-th element of a tile."""
+        return i
+
+    def element(self, halves: list, side: Any, i: Any) -> list:
+        return [self.b.load(x, (side, self.place(i))) for x in halves]
 
     @contextlib.contextmanager
     def masked_loop(self, count: Any, size: int) -> Iterator[Any]:

@@ -6,6 +6,7 @@ In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -52,9 +53,7 @@ class Side(NamedTuple):
 
     def copied(self, b: Any, axes: Axes, dtype: np.dtype) -> Side:
         """A copy with its axes in this order."""
-        x, copy = self.buffer, b.temp(self.sizes(axes), dtype)
-        converted = Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype)
-        computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, converted)
+        copy = moved(b, self.buffer, dtype, lambda x: transpose_p.bind(x, permutation=axes))
         return Side(copy, *(tuple(map(axes.index, part)) for part in self[1:]))
 
 
@@ -73,7 +72,7 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     elif terms > MAX_INLINE and not b.on_gpu:
         return by_blocks(b, out, left, right)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
-    computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
+    computed(b, lambda x, y: [as_sums(x, y, **params)], [out], left.buffer, right.buffer)
 
 
 def hoisted_transpose(b: Any, side: Side) -> Side:
@@ -91,10 +90,20 @@ def placed(axes: Sequence[int], *values: Any) -> tuple:
     return tuple(x for _, x in sorted(zip(axes, values, strict=True), key=lambda pair: pair[0]))
 
 
-def computed(b: Any, f: Any, out: Any, *operands: Any) -> None:
-    """Write the result of a function of arrays into a buffer."""
+def computed(b: Any, f: Any, outputs: Sequence, *operands: Any) -> None:
+    """Write the results of a function of arrays into buffers."""
     avals = [ShapedArray(x.shape, x.dtype) for x in operands]
-    b.jaxpr(tracing.stage(f, avals), operands, into=[out])
+    b.jaxpr(tracing.stage(f, avals), operands, into=outputs)
+
+
+def moved(b: Any, x: Any, dtype: np.dtype, f: Callable, hint: str = "temp") -> Any:
+    """A buffer with the elements of x in this dtype, where a function of the array moves them."""
+    converted = Computed(b, lambda at: b.convert(b.value(x)(at), dtype), x.shape, dtype)
+    program = tracing.stage(lambda x: [f(x)], [ShapedArray(x.shape, dtype)])
+    copy = b.temp(program.out_avals[0].shape, dtype, hint)
+    b.jaxpr(program, [converted], into=[copy])
+    b.freeze(copy)
+    return copy
 
 
 # ── All at once ──────────────────────────────────────────────────────────────────────────────
@@ -107,17 +116,6 @@ def as_one_call(b: Any, out: Any, left: Side, right: Side, precision: Any) -> No
     x, y = (as_matrices(b, side, dtype, in_one_stack=True) for side in (left, right))
     b.call(product_of(dtype, dtype, out.dtype, precision), x.buffer, *x.steps, y.buffer, *y.steps,
            out, *sizes)
-
-
-def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
-    """A byte array with the strides of a buffer's view, axes merged into this shape; None where
-    they cannot be merged.
-    """
-    strides: Any = np.empty(x.shape, np.int8).transpose(order)
-    try:
-        return strides.reshape(shape, copy=False)
-    except ValueError:
-        return None
 
 
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────
@@ -217,10 +215,13 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype, in_one_stack: bool = False)
     """
     x, order = side.buffer, side.batch + side.free + side.contract
     batch = (side.size(side.batch),) if in_one_stack else side.sizes(side.batch)
-    view = reshaped(x, order, (*batch, side.size(side.free), side.size(side.contract)))
-    if view is None or x.dtype != dtype or in_one_stack and 1 not in view.strides[1:]:
-        return as_matrices(b, side.copied(b, order, dtype), dtype, in_one_stack)
-    return Matrices(x, view.strides)
+    view: Any = np.empty(x.shape, np.int8).transpose(order)  # with strides of elements
+    with contextlib.suppress(ValueError):  # axes that cannot be merged
+        steps = view.reshape((*batch, side.size(side.free), side.size(side.contract)),
+                             copy=False).strides
+        if x.dtype == dtype and not (in_one_stack and 1 not in steps[1:]):
+            return Matrices(x, steps)
+    return as_matrices(b, side.copied(b, order, dtype), dtype, in_one_stack)
 
 
 def multiply(b: Any, z: Matrices, x: Matrices | Callable[..., Matrices], y: Matrices,

@@ -44,16 +44,10 @@ class RadixSort(MergeSort):
                      for x in dtypes[:num_keys]]
         self.tile = 1 << (TILE_BYTES // sum(x.itemsize for x in dtypes)).bit_length() - 1
 
-    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outs: list) -> None:
+    def sort_rows(self, rows: tuple, n: int, source: Callable, outs: list) -> None:
         if n <= self.tile:
-            with self.tiles(rows, n) as (row, first, count):
-                halves = self.loaded(n, count, lambda i: source(row, i))
-                for key in reversed(range(self.num_keys)):
-                    self.sort_tile(halves, count, key, 0, self.bits[key])
-                with self.b.loop(n, vectorize="parallel") as i:
-                    self.b.store_all(outs, (*row, i), self.element(halves, 0, i))
-            return
-        places, passes = [temps(), temps()], [
+            return super().sort_rows(rows, n, source, outs)
+        places, passes = [self.temps(rows, n) for _ in range(2)], [
             (key, shift) for key in reversed(range(self.num_keys))
             for shift in range(0, self.bits[key], WIDE_BITS)]
         starts = self.histograms(rows, n, source, passes)
@@ -95,7 +89,7 @@ class RadixSort(MergeSort):
             with b.loop(-(-n // self.tile), vectorize="chained") as k:
                 first, count = b.strip(k, n, self.tile)
                 move = b.temp((WIDE_DIGITS,), np.int32, "move")
-                halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
+                halves = self.loaded(self.tile, source, row, first, count)
                 numbers = self.zeros((WIDE_DIGITS,), "numbers")
                 with self.masked_loop(count, self.tile) as i:
                     digit = digit_of(b, self.element(halves, 0, i)[key], shift, WIDE_BITS)
@@ -128,21 +122,20 @@ class RadixSort(MergeSort):
 
     # -- one tile ------------------------------------------------------------------------------
 
-    def loaded(self, n: int, count: Any, load: Callable) -> list:
-        """Two buffers for a tile of at most n elements, which are loaded into the first. Every
-        33rd place stays empty, against bank conflicts.
-        """
-        size = THREADS << (-(-n // THREADS) - 1).bit_length()
-        halves = [self.b.temp((2, size + size // 32), dtype) for dtype in self.dtypes]
-        with self.masked_loop(count, n) as i:
-            self.b.store_all(halves, (0, self.padded(i)), load(i))
-        return halves
+    def sorted_tile(self, size: int, source: Callable, row: tuple, first: Any, count: Any
+                    ) -> tuple[list, int]:
+        halves = self.loaded(size, source, row, first, count)
+        for key in reversed(range(self.num_keys)):
+            self.sort_tile(halves, count, key, 0, self.bits[key])
+        return halves, 0
 
-    def padded(self, i: Any) -> Any:
+    def places(self, size: int) -> int:
+        """Every 33rd place stays empty, against bank conflicts."""
+        full = THREADS << (-(-size // THREADS) - 1).bit_length()
+        return full + full // 32
+
+    def place(self, i: Any) -> Any:
         return self.b.add(i, self.b.shr_logical(i, 5))
-
-    def element(self, halves: list, side: Any, i: Any) -> list:
-        return [self.b.load(x, (side, self.padded(i))) for x in halves]
 
     def sort_tile(self, halves: list, count: Any, key: int, shift: int, bits: int) -> None:
         """Sort a tile by some bits of a key, an even number of digits: from its first buffer into
@@ -174,7 +167,7 @@ class RadixSort(MergeSort):
             with b.loop(each) as e:
                 first = b.mul(t, each)
                 with b.when(count is b.index(size) or b.lt(b.add(first, e), count)):
-                    xs = [b.load(x, (side, b.add(self.padded(first), e))) for x in halves]
+                    xs = [b.load(x, (side, b.add(self.place(first), e))) for x in halves]
                     at = self.cell(digit(xs), t)
                     yield xs, at, b.convert(b.load(counts, (at,)), np.int64)
 
@@ -187,7 +180,7 @@ class RadixSort(MergeSort):
         with b.loop(THREADS, vectorize="parallel") as t:
             for xs, at, place in elements(t):
                 b.store(counts, (at,), b.convert(b.add(place, 1), np.uint16))
-                self.b.store_all(halves, (b.sub(1, side), self.padded(place)), xs)
+                self.b.store_all(halves, (b.sub(1, side), self.place(place)), xs)
 
     def add_up(self, counts: Any, totals: Any) -> None:
         """The exclusive prefix sums of the counters, in place."""

@@ -34,27 +34,26 @@ def scatter(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
     updates = _Updates(b, outputs, operands[count], operands[count + 1:], dimension_numbers, mode)
     if not updates.size:
         return
-    if unique_indices or updates.count == 1:
-        with updates.each() as (i, window), updates.at(i, window) as (target, xs):
-            updates.store(target, xs, join)
-        return
+    are_alone = unique_indices or updates.count == 1
     are_sorted = indices_are_sorted and not updates.overlap
-    if not join and updates.count > outputs[0].size // FEW:
+    if are_alone or not are_sorted and is_atomic(op, outputs[0].dtype):
+        with updates.each() as (i, window), updates.at(i, window) as (target, xs):
+            if are_alone:
+                updates.store(target, xs, join)
+            else:
+                b.atomic(op, outputs[0], target, *xs)
+    elif not join and updates.count > outputs[0].size // FEW:
         updates.store_last()
-        return
-    if not are_sorted and is_atomic(op, outputs[0].dtype):
-        with updates.each() as (i, window), updates.at(i, window) as (target, [x]):
-            b.atomic(op, outputs[0], target, x)
-        return
-    updates.sort_by_target(are_sorted)
-    if not join:
-        with (updates.each() as (i, window), b.when(updates.ends_segment(i)),
-              updates.at(updates.update_at(i), window) as (target, xs)):
-            updates.store(target, xs, None)
-    elif op:
-        updates.segmented_reduce(getattr(b, op), join)
     else:
-        updates.apply_in_order(join)
+        updates.sort_by_target(are_sorted)
+        if not join:
+            with (updates.each(updates.ends_segment) as (i, window),
+                  updates.at(updates.update_at(i), window) as (target, xs)):
+                updates.store(target, xs, None)
+        elif op:
+            updates.segmented_reduce(getattr(b, op), join)
+        else:
+            updates.apply_in_order(join)
 
 
 def is_atomic(op: str, dtype: np.dtype) -> bool:
@@ -87,9 +86,11 @@ class _Updates:
         self.size = outputs[0].size * int(np.prod(self.shape, dtype=int))
 
     @contextmanager
-    def each(self) -> Iterator[tuple[Any, tuple]]:
-        """Open loops over all updates and the elements of their windows."""
-        with nest(self.b, (self.count, *self.window), "parallel") as (i, *window):
+    def each(self, where: Callable[[Any], Any] = lambda i: True) -> Iterator[tuple[Any, tuple]]:
+        """Open loops over the updates for which a condition holds, and elements of their windows.
+        """
+        with (nest(self.b, (self.count, *self.window), "parallel") as (i, *window),
+              self.b.when(where(i))):
             yield i, tuple(window)
 
     def index(self, i: Any, window: Sequence[Any]) -> tuple:
@@ -148,8 +149,7 @@ class _Updates:
                 b.store_all((self.places, self.order), (i,), key((), i))
         else:
             sorter_of(b, 1, dtypes, self.count, out.size + 1).sort_rows(
-                (), self.count, key, lambda: [b.temp((self.count,), dtype) for dtype in dtypes],
-                [self.places, self.order])
+                (), self.count, key, [self.places, self.order])
         b.freeze(self.places)
         b.freeze(self.order)
 
@@ -173,7 +173,7 @@ class _Updates:
     def apply_in_order(self, join: Callable) -> None:
         """One thread for each target applies its updates in order."""
         b = self.b
-        with self.each() as (i, window), b.when(self.starts_segment(i)):
+        with self.each(self.starts_segment) as (i, window):
             j = b.variable(i)
 
             def step() -> None:
@@ -194,15 +194,15 @@ class _Updates:
         while stride < self.count:
             self.reduce_runs(op, term, stride, partials)
             stride, term = stride * SEGMENT_STEP, partial
-        with (self.each() as (i, window), b.when(self.starts_segment(i)),
+        with (self.each(self.starts_segment) as (i, window),
               self.at(self.update_at(i), window) as (target, _)):
             self.store(target, [partial(i, window)], join)
 
     def reduce_runs(self, op: Callable, term: Callable, stride: int, partials: Any) -> None:
         """Of the terms at every stride reduce runs into the first of each."""
         b, stop = self.b, stride * SEGMENT_STEP
-        with self.each() as (i, window), b.when(
-                b.or_(self.starts_segment(i), b.eq(b.rem(i, stop), 0))):
+        with self.each(lambda i: b.or_(self.starts_segment(i), b.eq(b.rem(i, stop), 0))) as (
+                i, window):
             total = b.variable(term(i, window))
             j = b.variable(b.mul(b.add(b.div(i, stride), 1), stride))
 
