@@ -22,7 +22,7 @@ from .fusion import Node, choose_tasks
 from .loops import Buffer, Index, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths, rows_per_vector, transposed_reads
-from .probe import Pattern, identity, note_of, squeezed
+from .probe import Pattern, identity, note_of, sizes, squeezed
 from .operands import Computed, ProgramBuilder, Stored, Value
 from .simplify import buffer_of, simplify
 
@@ -211,7 +211,7 @@ class Lowering:
         shared = () if outside else functools.reduce(
             _common, (self.paths[other] for other in readers), path)
         self.skip[v] = sum(nest.size is not None and not nest.column_axes for nest in shared)
-        rest = squeezed(v.aval.shape, v.aval.shape)[self.skip[v]:]
+        rest = sizes(v.aval.shape)[self.skip[v]:]
         if rest and shared[-1:] != path[-1:]:
             buffer = self.b.temp(rest if self.skip[v] else v.aval.shape, v.aval.dtype)
             self.b.origin(buffer, v)
@@ -336,8 +336,8 @@ class Lowering:
                 return (*prefix, b.add(first, i), *middle, b.add(start, j))
 
             def element_index(v: Var, pattern: Pattern, loops: tuple[Operand, ...]) -> tuple:
-                return b.within([loops[x] if kind == "axis" else x for kind, x in pattern],
-                                v.aval.shape)
+                index = (loops[x] if kind == "axis" else x for kind, x in pattern.terms)
+                return b.within(b.whole(index, v.aval.shape), v.aval.shape)
 
             tiles = {}
             for v, pattern in transposed_reads(nest.depth, chain[-1]):
