@@ -8,9 +8,7 @@ the result.  Chapter 26.  In LLVM: the outer loops of `VPlan`.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 
-from .arithmetic import Arithmetic
 from .builder import MIDDLING_ROW, SHORT_ROW
 from .cpu import vector_registers
 from .elementary import FORMULAS
@@ -84,7 +82,7 @@ def _straight(loop: For, private: Collection[Buffer], register: int) -> For | No
     """A loop over short rows without loops inside, if it is printed in vectors then."""
     if _count_unrolled(loop.body) > 3 * MAX_CODE:
         return None
-    unrolled = innermost_first(partial(copies, b=Arithmetic()))(loop.body)
+    unrolled = innermost_first(copies)(loop.body)
     if not is_straight(unrolled):
         return None
     body = replace_by_scalars(unrolled, private)

@@ -160,11 +160,8 @@ def split_body(body: Sequence[Statement], longest: int) -> list[list[Statement]]
     walks = [[*walk((statement,))] for statement in body]
     if sum(map(len, walks)) <= longest:
         return [[*body]]
-    last: dict[Any, int] = {}
-    definitions = {defined(each) for statements in walks for each in statements}
-    for k, statements in enumerate(walks):
-        last |= {x: k for each in statements for x in used(each)
-                 if isinstance(x, Variable) or isinstance(x, Scalar) and x in definitions}
+    last_use: dict[Any, int] = {
+        x: k for k, statements in enumerate(walks) for each in statements for x in used(each)}
     parts: list[list[Statement]] = [[]]
     length = last_live = 0
     for k, statements in enumerate(walks):
@@ -172,7 +169,6 @@ def split_body(body: Sequence[Statement], longest: int) -> list[list[Statement]]
             parts.append([])
             length = 0
         length += len(statements)
-        last_live = max(last_live, *(last.get(x, 0) for each in statements
-                                     for x in (defined(each), *used(each))))
+        last_live = max(last_live, *(last_use.get(defined(each), 0) for each in statements))
         parts[-1].append(body[k])
     return parts
