@@ -21,6 +21,7 @@ from .probe import Pattern, identity, sizes
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
 _MIN_ROWS, _MIN_COST = 9, 100
+_LONG = 128  # the cost of more code than rows in lanes may have
 _MOST_MOVED = 32  # tasks of a loop that joins an earlier one: each is looked at again
 # A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
 _MIN_ELEMENTS, _MIN_LINES = 4096, 16
@@ -164,8 +165,8 @@ def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
 
 
 def _needs_flat_loop(task: Node, depth: int) -> bool:
-    """Whether elementary functions of its short rows would fill no vectors."""
-    return (task.uses_index and task.cost >= SLOW and not task.reduces
+    """Whether its short rows would fill no vectors, and have too much code to be put in lanes."""
+    return (task.uses_index and task.cost >= _LONG and not task.reduces
             and 0 < _inner(task, depth) <= SHORT_ROW)
 
 
