@@ -163,7 +163,7 @@ def _visit(node: Node, uses: dict[Var, Uses], producers: dict[Var, Node]) -> Non
             continue
         accesses_of_operand = uses.setdefault(atom, {})
         for (root, outer), times in accesses.items():
-            key = (root, compose(outer, pattern, node.space, atom.aval.shape))
+            key = (root, compose(outer, pattern, node.space, atom.aval.shape, node))
             accesses_of_operand[key] = max(accesses_of_operand.get(key, 0), times * count)
         source = producers.get(atom)
         if node.opaque and source is not None and not _may_fuse(node, position, source):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.util.caches import cleared_by
+from minijax.util.caches import remembered
 from minijax.core.jaxpr import JaxprEqn
 from minijax.primitives.slots import Reduction, nest
 
@@ -42,7 +42,6 @@ OPAQUE = Pattern((("opaque", None),), ())  # an index that only the rule itself 
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
 UNKNOWN_TRIP_COUNT = 16
-_MAX_PROBES = 4096  # probes that are kept
 _LIBRARY_COST = 1 << 19  # a call is assumed to be long: a short one is in no parallel loop
 
 NO_REDUCTION = Reduction("", np.dtype(bool), (), tuple, tuple)
@@ -82,12 +81,13 @@ def identity(shape: Sequence[int]) -> Pattern:
     return Pattern(tuple([("axis", k) for k in range(len(loops))]), loops)
 
 
-def compose(outer: Pattern, inner: Pattern, middle: Sequence[int], operand: Sequence[int]
-            ) -> Pattern:
+def compose(outer: Pattern, inner: Pattern, middle: Sequence[int], operand: Sequence[int],
+            reader: Any = None) -> Pattern:
     """The pattern of an operand as seen from a consumer of its consumer.
 
     `outer` is the pattern in which the result reads the middle, `inner` that in which the middle
-    reads the operand; the others are the shapes of these two.
+    reads the operand, followed by the shapes of these two. What only the `reader` of the operand
+    knows of an index is equal to itself.
 
     >>> row = Pattern((("axis", 0), ("at", 3)), (9, 5))
     >>> compose(Pattern((("axis", 1),), (9,)), row, (9,), (9, 5))
@@ -100,14 +100,8 @@ def compose(outer: Pattern, inner: Pattern, middle: Sequence[int], operand: Sequ
     is_known = outer.shape == sizes(middle)
     return Pattern(tuple([
         (kind, value) if kind == "at" else outer.terms[value] if kind == "axis" and is_known
-        else _other(outer, value, kind) for kind, value in inner.terms]), inner.shape)
-
-
-def _other(*token: Any) -> Term:
-    """A term that is only known to be equal to itself: equal tokens are equal indices. A hash,
-    since tokens nest.
-    """
-    return ("other", hash(token))
+        else ("other", hash((reader, outer, kind, value)))  # since tokens nest
+        for kind, value in inner.terms]), inner.shape)
 
 
 class _Recorder(ProgramBuilder):
@@ -158,10 +152,6 @@ class _TracedOperand(Value):
         return self(index)
 
 
-_probes: dict[Any, Probe] = {}
-cleared_by(_probes.clear)
-
-
 def note_of(eqn: JaxprEqn) -> str:
     """The user's line of an equation."""
     source = eqn.source_info
@@ -172,26 +162,19 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
                   params: dict[str, Any]) -> Probe:
     """The access patterns and cost of an element rule; `in_types` have a shape and a dtype each.
 
-    Probes are cached, except where a rule reads at an index that it computes.
+    Probes are cached, except where a parameter has no hash.
     """
-    types = tuple((t.shape, t.dtype) for t in in_types)
+    types = tuple([(t.shape, t.dtype) for t in in_types])
     key = rule, types, tuple(out_shape), tuple(params.items())
     try:
-        probe = _probes.get(key)
-    except TypeError:  # a parameter has no hash
-        return _probe(rule, types, out_shape, params)
-    if probe is None:
-        probe = _probe(rule, types, out_shape, params)
-        if all(kind != "other" for _, pattern, _ in probe.accesses
-               for kind, _ in pattern.terms):
-            if len(_probes) >= _MAX_PROBES:
-                _probes.clear()
-            _probes[key] = probe
-    return probe
+        hash(key)
+    except TypeError:
+        return _probe(*key)
+    return _cached_probe(*key)
 
 
-def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], params: dict[str, Any]
-           ) -> Probe:
+def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int],
+           params: Iterable[tuple[str, Any]]) -> Probe:
     """Run an element rule once on traced operands."""
     b = _Recorder()
     operands = [_TracedOperand(b, *kind) for kind in in_types]
@@ -200,7 +183,7 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
     with nest(b, out_shape) as index:
         b.start_rule(index, out_shape)
         start = len(b.scopes[-1].statements)
-        result = rule(b, index, *operands, **params)
+        result = rule(b, index, *operands, **dict(params))
         statements = b.scopes[-1].statements
         if isinstance(result, Reduction):
             b.probe.reduction = result
@@ -218,6 +201,9 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
     probe.uses_index = any(isinstance(s, Let) and not b.axes.keys().isdisjoint(s.args)
                            for s in statements[start:])
     return probe
+
+
+_cached_probe = remembered(maxsize=4096)(_probe)
 
 
 def cost_of(body: Iterable[Statement], with_calls: bool = True) -> float:
