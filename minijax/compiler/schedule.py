@@ -182,11 +182,9 @@ class Lowering:
         v = eqn.outvars[k]
         if v in self.current:
             return self.current[v]
-        return self.load(v, index) if self.storage.get(v) else self.evaluate(eqn, index)[k]
-
-    def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
-        """An element of a stored value, from memory."""
-        return self.storage[v][0](self.at(v, index))
+        if storage := self.storage.get(v):
+            return storage[0](self.at(v, index))
+        return self.evaluate(eqn, index)[k]
 
     def at(self, v: Var, index: tuple[Operand, ...]) -> Sequence[Operand]:
         """The index of an element in the storage of a value."""
