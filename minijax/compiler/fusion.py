@@ -177,14 +177,15 @@ def _may_fuse(node: Node, position: int, source: Node) -> bool:
     eqn = node.eqn
     changed = {eqn.invars[k] for place in range(len(eqn.outvars))
                for k in eqn.primitive.in_place(place, **eqn.params)}
+    is_unchanged = changed.isdisjoint(x for each in source.fused for x in each.eqn.invars)
     if eqn.primitive.can_fuse_operands:
-        return changed.isdisjoint(x for each in source.fused for x in each.eqn.invars)
+        return is_unchanged
     if node.kind != "loop" or source.cost > _STORE_COST + _LOAD_COST:
         return False
     if source.from_scalars and source.cost <= 2:
         return True
-    return (position in eqn.primitive.rows(**eqn.params) and all(map(_keeps_rows, source.fused))
-            and changed.isdisjoint(x for each in source.fused for x in each.eqn.invars))
+    return (is_unchanged and position in eqn.primitive.rows(**eqn.params)
+            and all(map(_keeps_rows, source.fused)))
 
 
 def _keeps_rows(node: Node) -> bool:
