@@ -305,64 +305,60 @@ class Builder(Arithmetic):
         rows, whose element j has the terms terms_at(k, j). Blocks are reduced in any order, their
         partial results in a fixed one.
         """
-        if self.on_gpu:
-            return self._reduce_on_gpu(ops, n, terms_at, inner_terms, width)
-        adds = "add" in ops
-        max_size = ROWS * CHAIN if width > 1 else max(block // max(inner_terms, 1), 1)
-        if adds and inner_terms > MIDDLING_ROW:
-            max_size = min(max_size, CHAIN)
-        if n <= max_size:
+        size = (self._terms_on_gpu if self.on_gpu else self._terms)(
+            n, inner_terms, width, block, "add" in ops)
+        if n <= size and not (self.on_gpu and width > 1):
             return self._reduce_serially(ops, self.index(0), n, terms_at, width)
-        size = block_size(n, max_size)
-        if 1 < inner_terms <= MIDDLING_ROW:
-            size = max(size // ROWS_IN_LANES, 1) * ROWS_IN_LANES
         shape = (-(-n // size), width)[:1 + (width > 1)]
         partials: list[Buffer] = []
 
         def reduce_block(i: Operand, first: Operand, count: int) -> None:
-            totals = self._reduce_serially(ops, first, count, terms_at, width)
-            if not partials:  # now the dtypes are known
-                partials.extend(self.temp(shape, x.dtype, "partial") for x in totals)
-            with self.loop(width, vectorize="parallel") as j:
+            with self._totals(ops, first, count, terms_at, width) as (j, totals):
+                if not partials:  # now the dtypes are known
+                    partials.extend(Buffer("partial", x.dtype, shape, "temp") for x in totals)
                 for partial, x in zip(partials, totals, strict=True):
                     self.store(partial, (i, j)[:len(shape)], self.at(x, j))
 
         self.in_blocks(n, size, reduce_block)
+        self.temps += partials
         for partial in partials:
             self.freeze(partial)
+        if n <= size:
+            return partials
         return self.reduce(
             ops, shape[0], lambda *at: [self.load(x, at[:len(shape)]) for x in partials],
-            width=width, block=CHAIN if adds else BLOCK)
+            width=width, block=CHAIN if "add" in ops else BLOCK)
 
-    def _reduce_on_gpu(self, ops: Sequence[str], n: int, terms_at: Callable, inner_terms: int,
-                       width: int) -> list:
-        """Reduction on a GPU: a thread block reduces a row, or a thread a part of a column; the
-        partial results are reduced in the same manner.
-        """
+    def _terms(self, n: int, inner_terms: int, width: int, block: int, adds: bool) -> int:
+        """The number of iterations of n that a block reduces."""
+        most = ROWS * CHAIN if width > 1 else max(block // max(inner_terms, 1), 1)
+        if adds and inner_terms > MIDDLING_ROW:
+            most = min(most, CHAIN)
+        size = block_size(n, most)
+        if size < n and 1 < inner_terms <= MIDDLING_ROW:
+            size = max(size // ROWS_IN_LANES, 1) * ROWS_IN_LANES
+        return size
+
+    def _terms_on_gpu(self, n: int, inner_terms: int, width: int, *_: Any) -> int:
+        """The same on a GPU, where a thread block reduces a row, or a thread a part of a column."""
+        if width == 1 and n * inner_terms <= BLOCK_TERMS:
+            return n
         max_terms, min_parts, min_terms = (BLOCK_TERMS, MIN_BLOCKS, MIN_BLOCKS) if width == 1 else (
             THREAD_TERMS, MIN_THREADS // width, THREAD_TERMS // 4)
-        if width == 1 and n * inner_terms <= max_terms:
-            return self._reduce_serially(ops, self.index(0), n, terms_at, 1)
         terms = min(max(n * inner_terms // min_parts, min_terms), max_terms)
-        max_size = max(terms // inner_terms, 1)
-        size = n if n <= max_size else block_size(n, max_size)
-        parts = -(-n // size)
-        partials: list[Buffer] = []
+        return block_size(n, max(terms // inner_terms, 1))
 
-        def reduce_block(i: Operand, first: Operand, count: int) -> None:
+    @contextmanager
+    def _totals(self, ops: Sequence[str], first: Operand, n: int, terms_at: Callable, width: int
+                ) -> Iterator[tuple[Operand, list]]:
+        """A loop over a row, with the totals of n iterations; on a GPU each column has its own."""
+        if self.on_gpu:
             with self.loop(width, vectorize="parallel") as j:
-                totals = self._reduce_serially(ops, first, count, lambda k, _: terms_at(k, j), 1)
-                if not partials:  # now the dtypes are known
-                    partials.extend(self.temp((parts, width), x.dtype, "partial") for x in totals)
-                self.store_all(partials, (i, j), totals)
-
-        self.in_blocks(n, size, reduce_block)
-        for partial in partials:
-            self.freeze(partial)
-        if parts > 1:
-            return self._reduce_on_gpu(
-                ops, parts, lambda *at: [self.load(x, at) for x in partials], 1, width)
-        return partials
+                yield j, self._reduce_serially(ops, first, n, lambda k, _: terms_at(k, j), 1)
+            return
+        totals = self._reduce_serially(ops, first, n, terms_at, width)
+        with self.loop(width, vectorize="parallel") as j:
+            yield j, totals
 
     def strip(self, k: Any, n: int, size: int) -> tuple[Operand, Operand]:
         """The start and the length of the k-th strip of n indices; the last may be shorter."""

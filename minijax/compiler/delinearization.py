@@ -41,7 +41,7 @@ def delinearize(loop: For) -> Iterable[Statement]:
     b, outer, inner = Arithmetic(), Scalar(loop.index.name, INT64), Scalar(loop.index.name, INT64)
     index = b.actual(b.add(b.mul(outer, size), inner))
     names = {each.target: outer if each.op == "div" else inner for each in divisions}
-    body = specialized(loop.body, {loop.index: index, **names}, Arithmetic())
+    body = specialized(loop.body, {loop.index: index, **names})
     fixed: list[Statement] = []  # what does not depend on the inner index
     varying: list[Statement] = []
     dependent: set[Any] = {inner}
@@ -52,5 +52,5 @@ def delinearize(loop: For) -> Iterable[Statement]:
             varying.append(each)
             dependent.add(defined(each))
     nested = changed(loop, index=inner, stop=integer(size), body=tuple(varying))
-    body = (*fixed, *(copies(nested, Arithmetic()) if size < MIN_SIZE else delinearize([nested])))
+    body = (*fixed, *(copies(nested) if size < MIN_SIZE else delinearize([nested])))
     return [changed(loop, index=outer, stop=integer(loop.trip_count // size), body=body)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from minijax.core import Array, as_value, tracing
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
-from minijax.primitives.ad_util import broadcast_at, reshaped
+from minijax.primitives.ad_util import broadcast_at, merged
 from minijax.primitives.joining import concatenate
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slicing import slice
@@ -67,6 +67,4 @@ def _of_phase(eqn: JaxprEqn, phase: Sequence[int], x: Array, w: Array) -> Array:
 
 def _interleaved(parts: Sequence[Array], axis: int) -> Array:
     """The first elements along an axis, then the second ones."""
-    joined = concatenate([expand_dims(x, [axis + 1]) for x in parts], axis + 1)
-    shape = parts[0].shape
-    return reshaped(joined, (*shape[:axis], shape[axis] * len(parts), *shape[axis + 1:]))
+    return merged(concatenate([expand_dims(x, [axis + 1]) for x in parts], axis + 1), axis)

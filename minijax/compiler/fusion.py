@@ -16,7 +16,7 @@ from minijax.core.jaxpr import JaxprEqn, Literal, Var
 from minijax.util.lazily import cached_property
 
 from .builder import MIDDLING_ROW
-from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element, squeezed
+from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element, sizes
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
@@ -65,8 +65,7 @@ class Node:
     @cached_property
     def space(self) -> tuple[int, ...]:
         """The iteration space: the axes of its result, then those that it reduces."""
-        extents = self.probe.reduction.extents
-        return (*self.shape, *squeezed(extents, extents))
+        return (*self.shape, *sizes(self.probe.reduction.extents))
 
     @property
     def is_constant(self) -> bool:
@@ -130,8 +129,7 @@ def _probed(node: Node, producers: dict[Var, Node]) -> Node:
         return node
     node.probe = probe_element(node.rule, [v.aval for v in node.eqn.invars], node.shape,
                                node.eqn.params)
-    node.rank = len(squeezed(node.shape, node.shape))
-    node.loops = tuple(squeezed(node.space, node.space))
+    node.rank, node.loops = len(sizes(node.shape)), sizes(node.space)
     node.cost, node.from_scalars, node.uses_index = node.probe.cost, True, node.probe.uses_index
     node.fused = {node}
     for position, _, count in node.probe.accesses:
@@ -165,7 +163,7 @@ def _visit(node: Node, uses: dict[Var, Uses], producers: dict[Var, Node]) -> Non
             continue
         accesses_of_operand = uses.setdefault(atom, {})
         for (root, outer), times in accesses.items():
-            key = (root, compose(outer, pattern, root.space, node.space, atom.aval.shape))
+            key = (root, compose(outer, pattern, node.space, atom.aval.shape, node))
             accesses_of_operand[key] = max(accesses_of_operand.get(key, 0), times * count)
         source = producers.get(atom)
         if node.opaque and source is not None and not _may_fuse(node, position, source):
@@ -179,19 +177,20 @@ def _may_fuse(node: Node, position: int, source: Node) -> bool:
     eqn = node.eqn
     changed = {eqn.invars[k] for place in range(len(eqn.outvars))
                for k in eqn.primitive.in_place(place, **eqn.params)}
+    is_unchanged = changed.isdisjoint(x for each in source.fused for x in each.eqn.invars)
     if eqn.primitive.can_fuse_operands:
-        return changed.isdisjoint(x for each in source.fused for x in each.eqn.invars)
+        return is_unchanged
     if node.kind != "loop" or source.cost > _STORE_COST + _LOAD_COST:
         return False
     if source.from_scalars and source.cost <= 2:
         return True
-    return (position in eqn.primitive.rows(**eqn.params) and all(map(_keeps_rows, source.fused))
-            and changed.isdisjoint(x for each in source.fused for x in each.eqn.invars))
+    return (is_unchanged and position in eqn.primitive.rows(**eqn.params)
+            and all(map(_keeps_rows, source.fused)))
 
 
 def _keeps_rows(node: Node) -> bool:
     """Whether it only moves elements, and keeps contiguous rows together."""
-    axes = [[value for kind, value in pattern if kind == "axis"]
+    axes = [[value for kind, value in pattern.terms if kind == "axis"]
             for _, pattern, _ in node.probe.accesses]
     return node.probe.is_element and all(each == sorted(each) for each in axes)
 
@@ -217,7 +216,7 @@ def _fills_vectors_alone(node: Node, accesses: Uses) -> bool:
     these are too long to put rows in lanes, and so short that it is cheap to read them again.
     """
     for task, pattern in accesses if node.cost >= SLOW else ():
-        depth = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)
+        depth = _deepest(pattern)
         if (depth and task.loops[depth - 1] >= MIN_ROWS
                 and math.prod(task.loops[depth:]) in MIDDLING):
             return True
@@ -228,7 +227,11 @@ def _evaluations(shape: tuple[int, ...], pattern: Pattern, count: float, has_loo
     """How often a loop over `shape` evaluates a value; cheap code is hoisted out of loops."""
     if pattern == OPAQUE:
         return count  # over all iterations already
-    if has_loops or any(kind not in ("axis", "at") for kind, _ in pattern):
+    if has_loops or any(kind == "other" for kind, _ in pattern.terms):
         return math.prod(shape) * count
-    deepest = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)
-    return math.prod(shape[:deepest])
+    return math.prod(shape[:_deepest(pattern)])
+
+
+def _deepest(pattern: Pattern) -> int:
+    """How many loops there are down to the last one with whose index an operand is read."""
+    return max((value + 1 for kind, value in pattern.terms if kind == "axis"), default=0)

@@ -63,7 +63,8 @@ def _split(loop: Statement, times: int) -> list[Statement]:
                        if results(cut) != results(last))]
     if not 1 < len(starts) <= MAX_LOOPS:
         return [loop]
-    return [_part(loop, first, end, outcomes(first)) for first, end in pairwise([*starts, stop])]
+    return [specialized_loop(loop, outcomes(first), start=integer(first), stop=integer(end))
+            for first, end in pairwise([*starts, stop])]
 
 
 # Affine functions of some indices: the slope along each, and last the intercept; 1 is one, too.
@@ -99,18 +100,18 @@ def _cuts(test: Let, functions: AffineFunctions) -> list[int]:
     return [-(intercept // slope), -intercept // slope + 1] if slope else []
 
 
-def _part(loop: For, first: int, end: int, outcomes: Mapping[Any, Constant]) -> Statement:
-    """A loop over a part of its range, with some tests constant. All that it defines is renamed."""
+def specialized_loop(loop: For, names: Mapping[Any, Any], **parts: Any) -> For:
+    """A loop with some operands renamed, as those that are constant in a part of its range."""
     index = Scalar(loop.index.name, INT64)
-    body = specialized(loop.body, {loop.index: index, **outcomes}, Arithmetic())
-    return changed(loop, index=index, start=integer(first), stop=integer(end), body=body)
+    body = specialized(loop.body, {loop.index: index, **names})
+    return changed(loop, index=index, body=body, **parts)
 
 
-def specialized(body: Iterable[Statement], names: dict, b: Arithmetic) -> tuple[Statement, ...]:
+def specialized(body: Iterable[Statement], names: dict) -> tuple[Statement, ...]:
     """Statements with operands renamed, constants folded and constant branches resolved. What they
     define has new names.
     """
-    result: list[Statement] = []
+    b, result = Arithmetic(), list[Statement]()
     for each in body:
         if isinstance(each, Let):
             args = tuple(names.get(x, x) for x in each.args)
@@ -120,11 +121,11 @@ def specialized(body: Iterable[Statement], names: dict, b: Arithmetic) -> tuple[
                 names[each.target] = folded
                 continue
         if isinstance(each, If) and isinstance(test := names.get(each.test, each.test), Constant):
-            result += specialized(each.then if test.value else each.orelse, names, b)
+            result += specialized(each.then if test.value else each.orelse, names)
             continue
         new = defined(each)
         if new is not None:
             names[new] = type(new)(new.name, new.dtype)
-        inside = with_bodies(each, lambda inner: specialized(inner, names, b))
+        inside = with_bodies(each, lambda inner: specialized(inner, names))
         result.append(with_origin(substituted(inside, names), each))
     return tuple(result)

@@ -7,7 +7,6 @@ Chapter 26.  In MLIR: `affine-loop-coalescing`.
 
 from collections.abc import Iterable
 
-from .arithmetic import Arithmetic
 from .index_set_splitting import specialized
 from .loops import (For, Let, Load, Scalar, Statement, Store, changed, innermost_first, integer,
                     used, walk)
@@ -28,7 +27,7 @@ def coalesce_loops(loop: For) -> Iterable[Statement]:
     return [changed(
         loop, index=inner.index, start=inner.start,
         stop=integer(loop.trip_count * inner.trip_count),
-        body=specialized(body, {loop.index: loop.start}, Arithmetic()),
+        body=specialized(body, {loop.index: loop.start}),
         vectorize="apart" if "apart" in kinds else "parallel")]
 
 

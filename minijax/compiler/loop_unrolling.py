@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
-from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .index_set_splitting import specialized
 from .loops import Call, For, Statement, bodies, integer, used, walk, with_bodies
@@ -43,12 +42,12 @@ def _unrolled(loop: Statement, register: int) -> tuple[Statement, ...]:
             or any(isinstance(each, For | Call) for each in inside) or lanes_in(loop, register)
             or lanes_of_sum(loop)):
         return (loop,)
-    result = copies(loop, Arithmetic())
+    result = copies(loop)
     return result if len([*walk(result)]) <= MAX_COPIED else (loop,)
 
 
-def copies(loop: For, b: Arithmetic) -> tuple[Statement, ...]:
+def copies(loop: For) -> tuple[Statement, ...]:
     """The copies of a loop's body, one for each iteration."""
     first = int(loop.start.value)  # type: ignore[union-attr]
     return tuple(each for k in range(first, first + (loop.trip_count or 0)) for each in specialized(
-        loop.body, {loop.index: integer(k)}, b))
+        loop.body, {loop.index: integer(k)}))

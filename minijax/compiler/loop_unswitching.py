@@ -6,11 +6,13 @@ In LLVM: its pass `simple-loop-unswitch`.
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
-from .arithmetic import Arithmetic
-from .index_set_splitting import MAX_LOOPS, MAX_STATEMENTS, MIN_ITERATIONS, specialized
-from .loops import (BOOL, INT64, Constant, For, If, Let, Load, Operand, Scalar, Statement, bodies,
-                    changed, defined, innermost_first, used, walk)
+import numpy as np
+
+from .index_set_splitting import MAX_LOOPS, MAX_STATEMENTS, MIN_ITERATIONS, specialized_loop
+from .loops import (BOOL, Constant, For, If, Let, Load, Statement, changed, defined,
+                    innermost_first, used, walk)
 from .probe import cost_of
 
 SAVED = 2 / 3  # of the loop's operations that one side of a choice must do without
@@ -37,26 +39,19 @@ def unswitch_loops(loop: For) -> Iterable[Statement]:
                 continue
         if isinstance(test, Constant) or test in own:
             continue
-        sides = [_with_test(loop, test, value) for value in (True, False)]
+        sides = [without_unused(specialized_loop(loop, {test: Constant(np.bool_(value), BOOL)}))
+                 for value in (True, False)]
         if min(cost_of(side.body) for side in sides) < most:
             return [If(test, *(unswitch_loops([side]) for side in sides))]
     return [loop]
 
 
-def _with_test(loop: For, test: Operand, value: bool) -> For:
-    """The loop where a test is known."""
-    b, index = Arithmetic(), Scalar(loop.index.name, INT64)
-    body = specialized(loop.body, {loop.index: index, test: b.const(value, BOOL)}, b)
-    return changed(loop, index=index, body=without_unused(body))
-
-
-def without_unused(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The statements without operations and loads whose results nothing uses."""
+def without_unused(loop: For) -> For:
+    """A loop without operations and loads whose results nothing uses."""
     kept: list[Statement] = []
-    every = tuple(body)
-    needed = {x for outer in every if bodies(outer) for each in walk((outer,)) for x in used(each)}
-    for each in reversed(every):
+    needed: set[Any] = set()
+    for each in reversed(loop.body):
         if not isinstance(each, Let | Load) or each.target in needed:
             kept.append(each)
-            needed.update(used(each))
-    return tuple(reversed(kept))
+            needed.update(x for inner in walk((each,)) for x in used(inner))
+    return changed(loop, body=tuple(reversed(kept)))

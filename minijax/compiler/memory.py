@@ -72,14 +72,12 @@ def _live_ranges(body: Sequence[Statement], points: Iterator[int]) -> dict[Buffe
     for statement in body:
         if type(statement) is Let:  # which most statements are
             continue
-        begin = next(points)
-        if isinstance(statement, Launch):  # its blocks run concurrently: one program point
-            temps = {x for x in accesses(walk(statement.body)) if x.role == "temp"}
-            inner = dict.fromkeys(temps, (begin, next(points)))
-        elif nested := bodies(statement):
+        begin, nested = next(points), bodies(statement)
+        if nested and not isinstance(statement, Launch):
             inner = _live_ranges([each for body in nested for each in body], points)
-        else:
-            inner = {x: (begin, begin) for x in accessed(statement) if x.role == "temp"}
+        else:  # the blocks of a launch run concurrently: one program point
+            every = accesses(walk((statement,))) if nested else accessed(statement)
+            inner = {x: (begin, begin) for x in every if x.role == "temp"}
         end = next(points)
         for temp, live_range in inner.items():
             if temp in first_use:

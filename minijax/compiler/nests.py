@@ -16,11 +16,12 @@ from minijax.core.jaxpr import Var
 
 from .builder import CHEAP, LANES, ROWS, SHORT_ROW
 from .fusion import MIDDLING, MIN_ROWS, SLOW, Node
-from .probe import FLAT, Pattern, identity, squeezed, traversal_of
+from .probe import Pattern, identity, sizes
 
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
 _MIN_ROWS, _MIN_COST = 9, 100
+_LONG = 128  # the cost of more code than rows in lanes may have
 _MOST_MOVED = 32  # tasks of a loop that joins an earlier one: each is looked at again
 # A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
 _MIN_ELEMENTS, _MIN_LINES = 4096, 16
@@ -164,8 +165,8 @@ def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
 
 
 def _needs_flat_loop(task: Node, depth: int) -> bool:
-    """Whether elementary functions of its short rows would fill no vectors."""
-    return (task.uses_index and task.cost >= SLOW and not task.reduces
+    """Whether its short rows would fill no vectors, and have too much code to be put in lanes."""
+    return (task.uses_index and task.cost >= _LONG and not task.reduces
             and 0 < _inner(task, depth) <= SHORT_ROW)
 
 
@@ -184,9 +185,8 @@ def _columns(task: Node, depth: int) -> tuple[int, ...]:
     is_long = rows >= _MIN_ROWS or rows * task.cost >= _MIN_COST
     if axes and task.reduces and is_long and 0 not in task.loops:
         row_axes = {("axis", k) for k in (*range(depth), *range(task.rank, len(task.loops)))}
-        last = [terms[-len(axes):] for v, patterns in task.reads.items() for p in patterns - {FLAT}
-                if len(terms := squeezed(*traversal_of(p, v.aval.shape))) > 1
-                and not row_axes.issuperset(terms)]
+        last = [[*p.terms[-len(axes):]] for patterns in task.reads.values() for p in patterns
+                if len(p.terms) > 1 and not row_axes.issuperset(p.terms)]
         if last and all(terms == axes for terms in last):
             return task.loops[depth:task.rank]
     return ()
@@ -194,11 +194,14 @@ def _columns(task: Node, depth: int) -> tuple[int, ...]:
 
 def _aligned(patterns: set[Pattern], producer: Node, v: Var, depth: int) -> bool:
     """Whether an iteration reads only what the same iteration has produced."""
-    if FLAT in patterns:
-        return False
     if producer.rank <= depth:
         return len(producer.loops) <= depth  # else it is still being reduced
-    return all(squeezed(p, v.aval.shape)[depth] == ("axis", depth) for p in patterns)
+    return all(_term(p, v, depth) == ("axis", depth) for p in patterns)
+
+
+def _term(pattern: Pattern, v: Var, axis: int) -> Any:
+    """The index with which a value is read along an axis, if it is read in its own shape."""
+    return pattern.terms[axis] if pattern.shape == sizes(v.aval.shape) else None
 
 
 def _affinities(task: Node, values: Iterable[Var], constant: Iterable[bool], depth: int
@@ -213,8 +216,8 @@ def _affinities(task: Node, values: Iterable[Var], constant: Iterable[bool], dep
         return
     yield from values
     for v, patterns in task.reads.items():  # along the loop
-        yield from ((v, axis) for axis in range(v.aval.ndim) if FLAT not in patterns
-                    and all(p[axis] == ("axis", depth) for p in patterns))
+        yield from ((v, axis) for axis in range(len(sizes(v.aval.shape)))
+                    if all(_term(p, v, axis) == ("axis", depth) for p in patterns))
     for flag in constant:
         yield task.loops, task.rank, flag
 
@@ -258,11 +261,10 @@ def _is_contiguous(task: Node, depth: int, axes: Sequence[int], columns: int = 0
     place, or, again and again, along so many last axes.
     """
     axis_terms = [(("axis", k), task.loops[k]) for k in axes]
-    for v, patterns in task.reads.items():
-        for p in patterns - {FLAT}:
-            pattern, shape = traversal_of(p, v.aval.shape)
-            terms = squeezed(zip(pattern, shape, strict=True), shape)
-            tail = [each for each in terms if each[0] not in identity(task.loops[:depth])]
+    for patterns in task.reads.values():
+        for p in patterns:
+            terms = [*zip(*p, strict=True)]
+            tail = [each for each in terms if each[0] not in identity(task.loops[:depth]).terms]
             free = all(kind == "at" for (kind, _), _ in tail)
             if not free and not tail == terms[-len(tail):] in (
                     axis_terms, axis_terms[len(axes) - columns:]):
@@ -285,8 +287,8 @@ def transposed_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
     """The reads of a loop over the last axis that are transposed: contiguous along an outer loop.
     """
     reads = dict.fromkeys((v, p) for task in nest.tasks for v in task.reads for p in task.reads[v])
-    return [(v, p) for v, p in reads if all(kind in ("axis", "at") for kind, _ in p)
-            and ("axis", nest.depth) in p and squeezed(p, v.aval.shape)[-1] == ("axis", axis)]
+    return [(v, p) for v, p in reads if all(kind in ("axis", "at") for kind, _ in p.terms)
+            and ("axis", nest.depth) in p.terms and _term(p, v, -1) == ("axis", axis)]
 
 
 def paths(nests: Sequence[Nest], enclosing: tuple[Nest, ...] = ()) -> Iterator[tuple[Node, tuple]]:

@@ -76,12 +76,7 @@ class Computed(Value):
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = self.b.within(index, self.shape)
-        key = ("value", self, at)
-        value = self.b.lookup(key)
-        if value is None:
-            value = self.f(at)
-            self.b.remember(key, value)
-        return value
+        return self.b.available(("value", self, at), lambda: self.f(at))
 
 
 class ProgramBuilder(Builder):

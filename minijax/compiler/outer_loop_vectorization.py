@@ -9,15 +9,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from .arithmetic import Arithmetic
 from .builder import MIDDLING_ROW, SHORT_ROW
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .fusion import MIN_ROWS
 from .integer_order import order_as_integers
 from .loop_unrolling import copies
-from .loops import (Buffer, For, Let, Load, Statement,
-                    Store, accesses, bodies, changed, private_temps, walk, with_bodies)
+from .loops import (Buffer, For, Let, Load, Statement, Store, accesses, bodies, changed,
+                    innermost_first, private_temps, walk, with_bodies)
 from .row_tiles import in_tiles, stores_apart
 from .scalar_replacement import replace_by_scalars
 from .steps import Steps
@@ -83,7 +82,7 @@ def _straight(loop: For, private: Collection[Buffer], register: int) -> For | No
     """A loop over short rows without loops inside, if it is printed in vectors then."""
     if _count_unrolled(loop.body) > 3 * MAX_CODE:
         return None
-    unrolled = _unrolled(loop.body, Arithmetic())
+    unrolled = innermost_first(copies)(loop.body)
     if not is_straight(unrolled):
         return None
     body = replace_by_scalars(unrolled, private)
@@ -107,10 +106,3 @@ def code_of(body: Iterable[Statement]) -> int:
     """How much code LLVM gets."""
     return sum(OF_FUNCTION if isinstance(each, Let) and each.op in FORMULAS else 1
                for each in walk(body))
-
-
-def _unrolled(body: Iterable[Statement], b: Arithmetic) -> tuple[Statement, ...]:
-    """Statements with copies of the bodies of loops in place of these."""
-    return tuple(new for each in body for new in (
-        copies(replace(each, body=_unrolled(each.body, b)), b) if isinstance(each, For)
-        else [each]))

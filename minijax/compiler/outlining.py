@@ -5,7 +5,7 @@ Builds on loops.py; llvm.py prints them. Chapters 24 and 26. In XLA: the paralle
 its CPU backend, outlined computations, and the limits of fusion."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -46,7 +46,7 @@ class Outlined:
 def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
     """The outlined loops of a kernel; a piece may be inside of a parallel loop."""
     shared = shared_loops(kernel)
-    return shared | dict(_pieces(kernel, shared))
+    return shared | dict(_pieces(kernel, set(shared)))
 
 
 class _FreeNames:
@@ -109,13 +109,10 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _pieces(kernel: Kernel, shared: Collection[For]) -> Iterator[tuple[For, Outlined]]:
+def _pieces(kernel: Kernel, shared: set[For]) -> Iterator[tuple[For, Outlined]]:
     """The outlined loops of a long kernel, nested where they are long themselves."""
     # The key of equal loops → the first of them, and the positions of its captures.
     functions: dict[Hashable, tuple[For, list[int]] | None] = {}
-
-    def has_parallel_loop(every: Iterable[Statement]) -> bool:
-        return bool(shared) and any(each in shared for each in every)
 
     def inside(statement: Any) -> Iterator[tuple[For, Outlined]]:
         """The pieces of the long bodies of a statement: with many statements, at any depth, or with
@@ -123,9 +120,9 @@ def _pieces(kernel: Kernel, shared: Collection[For]) -> Iterator[tuple[For, Outl
         """
         for part in bodies(statement):
             every = list(walk(part))
-            if len(every) > MAX_FUNCTION or has_parallel_loop(every):
+            if len(every) > MAX_FUNCTION or not shared.isdisjoint(every):
                 for each in part:
-                    is_whole = isinstance(each, For) and not has_parallel_loop(walk((each,)))
+                    is_whole = isinstance(each, For) and shared.isdisjoint(walk((each,)))
                     yield from (piece if is_whole else inside)(each)
 
     def piece(loop: Any) -> Iterator[tuple[For, Outlined]]:
@@ -160,11 +157,8 @@ def split_body(body: Sequence[Statement], longest: int) -> list[list[Statement]]
     walks = [[*walk((statement,))] for statement in body]
     if sum(map(len, walks)) <= longest:
         return [[*body]]
-    last: dict[Any, int] = {}
-    definitions = {defined(each) for statements in walks for each in statements}
-    for k, statements in enumerate(walks):
-        last |= {x: k for each in statements for x in used(each)
-                 if isinstance(x, Variable) or isinstance(x, Scalar) and x in definitions}
+    last_use: dict[Any, int] = {
+        x: k for k, statements in enumerate(walks) for each in statements for x in used(each)}
     parts: list[list[Statement]] = [[]]
     length = last_live = 0
     for k, statements in enumerate(walks):
@@ -172,7 +166,6 @@ def split_body(body: Sequence[Statement], longest: int) -> list[list[Statement]]
             parts.append([])
             length = 0
         length += len(statements)
-        last_live = max(last_live, *(last.get(x, 0) for each in statements
-                                     for x in (defined(each), *used(each))))
+        last_live = max(last_live, *(last_use.get(defined(each), 0) for each in statements))
         parts[-1].append(body[k])
     return parts

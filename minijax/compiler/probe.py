@@ -7,7 +7,6 @@ indexing maps of its fusion passes.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.util.caches import cleared_by
+from minijax.util.caches import remembered
 from minijax.core.jaxpr import JaxprEqn
 from minijax.primitives.slots import Reduction, nest
 
@@ -25,18 +24,24 @@ from .operands import ProgramBuilder, Value
 from .routines import work
 from .vectors import function
 
-# An access pattern has a term for each axis of the operand. ("axis", k): the index of the k-th
-# loop, over an axis of the result or a reduced axis, if it is longer than one; ("at", n): a
-# constant, always 0 on an axis of length one; ("other", token): anything else. Two patterns have no
-# terms.
+# The index along an axis. ("axis", k): that of the k-th loop, over an axis of the result or a
+# reduced axis, if it is longer than one; ("at", n): a constant; ("other", token): anything else.
 Term = tuple[str, Any]
-Pattern = tuple[Term, ...]
-FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
-OPAQUE: Pattern = (("opaque", None),)  # an index that only the rule itself can interpret
+
+
+class Pattern(NamedTuple):
+    """At which index an operand is read: a term for each axis that is longer than one, of its own
+    shape or of another, in which its elements have the same row-major positions.
+    """
+
+    terms: tuple[Term, ...]
+    shape: tuple[int, ...]
+
+
+OPAQUE = Pattern((("opaque", None),), ())  # an index that only the rule itself can interpret
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
 UNKNOWN_TRIP_COUNT = 16
-_MAX_PROBES = 4096  # probes that are kept
 _LIBRARY_COST = 1 << 19  # a call is assumed to be long: a short one is in no parallel loop
 
 NO_REDUCTION = Reduction("", np.dtype(bool), (), tuple, tuple)
@@ -56,78 +61,47 @@ class Probe:
     reduction: Reduction = NO_REDUCTION
 
 
-def identity(shape: Sequence[int]) -> Pattern:
-    """The pattern of an operand that is read at the index of a result of the same shape.
-
-    >>> identity((5, 1, 4))
-    (('axis', 0), ('at', 0), ('axis', 1))
-    """
-    loops = itertools.count()
-    return tuple(("axis", next(loops)) if n != 1 else ("at", 0) for n in shape)
-
-
 def squeezed(terms: Iterable[Any], shape: Sequence[int]) -> list[Any]:
     """The axes that are longer than one."""
     return [t for t, n in zip(terms, shape, strict=True) if n != 1]
 
 
-class View(NamedTuple):
-    """An index along one axis of a reshaped value, whose elements are read at `pattern` in `shape`.
+def sizes(shape: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of the axes that are longer than one."""
+    return tuple([n for n in shape if n != 1])
+
+
+def identity(shape: Sequence[int]) -> Pattern:
+    """The pattern of an operand that is read at the index of a result of the same shape.
+
+    >>> identity((5, 1, 4))
+    Pattern(terms=(('axis', 0), ('axis', 1)), shape=(5, 4))
     """
-
-    pattern: Pattern
-    shape: tuple[int, ...]
-    axis: int
+    loops = sizes(shape)
+    return Pattern(tuple([("axis", k) for k in range(len(loops))]), loops)
 
 
-def traversal_of(pattern: Pattern, shape: Sequence[int]) -> tuple[Pattern, Sequence[int]]:
-    """The pattern and the shape with which a stored value is traversed."""
-    kind, token = pattern[0] if pattern and pattern != FLAT else ("", None)
-    return (token.pattern, token.shape) if isinstance(token, View) else (pattern, shape)
-
-
-def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Sequence[int],
-            operand: Sequence[int]) -> Pattern:
+def compose(outer: Pattern, inner: Pattern, middle: Sequence[int], operand: Sequence[int],
+            reader: Any = None) -> Pattern:
     """The pattern of an operand as seen from a consumer of its consumer.
 
     `outer` is the pattern in which the result reads the middle, `inner` that in which the middle
-    reads the operand; the others are the three shapes. Linear positions survive only between equal
-    shapes: a slice has other positions than its operand.
+    reads the operand, followed by the shapes of these two. What only the `reader` of the operand
+    knows of an index is equal to itself.
 
-    >>> compose((("axis", 1),), (("axis", 0), ("at", 3)), (4, 9), (9,), (9, 5))
-    (('axis', 1), ('at', 3))
+    >>> row = Pattern((("axis", 0), ("at", 3)), (9, 5))
+    >>> compose(Pattern((("axis", 1),), (9,)), row, (9,), (9, 5))
+    Pattern(terms=(('axis', 1), ('at', 3)), shape=(9, 5))
     """
     if OPAQUE in (outer, inner):
-        return OPAQUE if operand else ()
-    if (outer == FLAT or _is_contiguous(outer, middle, result)) and (
-            inner == FLAT or _is_contiguous(inner, operand, middle)):
-        same_sizes = squeezed(result, result) == squeezed(operand, operand)
-        return identity(operand) if same_sizes else FLAT
-    if inner == FLAT or _is_contiguous(inner, operand, middle):
-        terms, shape = traversal_of(outer, middle)
-        same_sizes = [n for n in shape if n != 1] == [n for n in operand if n != 1]
-        axes = iter(squeezed(terms, shape))
-        return tuple((next(axes) if n != 1 else ("at", 0)) if same_sizes
-                     else ("other", View(terms, tuple(shape), k)) for k, n in enumerate(operand))
-    if FLAT in (outer, inner):
-        terms = inner if inner != FLAT else (("other", inner),) * len(operand)
-        return tuple(t if t[0] == "at" else _other(outer, k, t) for k, t in enumerate(terms))
-    loops = squeezed(outer, middle)
-    return tuple(loops[value] if kind == "axis" else (kind, value) if kind == "at"
-                 else _other(outer, value) for kind, value in inner)
-
-
-def _is_contiguous(pattern: Pattern, operand: Sequence[int], result: Sequence[int]) -> bool:
-    """Whether an operand is read at the linear position of the result."""
-    sizes = squeezed(operand, operand)
-    return sizes == squeezed(result, result) and squeezed(pattern, operand) == [*identity(sizes)]
-
-
-def _other(*token: Any) -> Term:
-    """A term that is only known to be equal to itself: equal tokens are equal indices. A hash,
-    since tokens nest.
-    """
-    return ("other", hash(token))
+        return OPAQUE if operand else identity(())
+    if inner == identity(middle):  # in whatever shape the middle is read
+        return outer
+    is_known = outer.shape == sizes(middle)
+    return Pattern(tuple([
+        (kind, value) if kind == "at" else outer.terms[value] if kind == "axis" and is_known
+        else ("other", hash((reader, outer, kind, value)))  # since tokens nest
+        for kind, value in inner.terms]), inner.shape)
 
 
 class _Recorder(ProgramBuilder):
@@ -140,7 +114,7 @@ class _Recorder(ProgramBuilder):
     def start_rule(self, index: tuple[Operand, ...], shape: Sequence[int]) -> None:
         """Start recording a rule, for the element at an index."""
         self.axes = {i: axis for axis, i in enumerate(squeezed(index, shape))}
-        self.position = self.ravel(index, shape)
+        self.position, self.flat = self.ravel(index, shape), identity(shape)
         self.base = len(self.scopes)
 
     def term(self, x: Operand) -> Term:
@@ -167,18 +141,15 @@ class _TracedOperand(Value):
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = self.b.within(index, self.shape)
-        return self.b.record(self, at, tuple(map(self.b.term, at)))
+        terms = tuple(map(self.b.term, squeezed(at, self.shape)))
+        return self.b.record(self, at, Pattern(terms, sizes(self.shape)))
 
     def flat(self, position: Any) -> Operand:
         position = self.b.index(position)
         index = self.b.unravel(position, self.shape)
         if position is self.b.position and any(self.b.term(i)[0] == "other" for i in index):
-            return self.b.record(self, (position,), FLAT)
+            return self.b.record(self, (position,), self.b.flat)
         return self(index)
-
-
-_probes: dict[Any, Probe] = {}
-cleared_by(_probes.clear)
 
 
 def note_of(eqn: JaxprEqn) -> str:
@@ -191,25 +162,19 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
                   params: dict[str, Any]) -> Probe:
     """The access patterns and cost of an element rule; `in_types` have a shape and a dtype each.
 
-    Probes are cached, except where a rule reads at an index that it computes.
+    Probes are cached, except where a parameter has no hash.
     """
-    types = tuple((t.shape, t.dtype) for t in in_types)
+    types = tuple([(t.shape, t.dtype) for t in in_types])
     key = rule, types, tuple(out_shape), tuple(params.items())
     try:
-        probe = _probes.get(key)
-    except TypeError:  # a parameter has no hash
-        return _probe(rule, types, out_shape, params)
-    if probe is None:
-        probe = _probe(rule, types, out_shape, params)
-        if all(kind != "other" for _, pattern, _ in probe.accesses for kind, _ in pattern):
-            if len(_probes) >= _MAX_PROBES:
-                _probes.clear()
-            _probes[key] = probe
-    return probe
+        hash(key)
+    except TypeError:
+        return _probe(*key)
+    return _cached_probe(*key)
 
 
-def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], params: dict[str, Any]
-           ) -> Probe:
+def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int],
+           params: Iterable[tuple[str, Any]]) -> Probe:
     """Run an element rule once on traced operands."""
     b = _Recorder()
     operands = [_TracedOperand(b, *kind) for kind in in_types]
@@ -218,7 +183,7 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
     with nest(b, out_shape) as index:
         b.start_rule(index, out_shape)
         start = len(b.scopes[-1].statements)
-        result = rule(b, index, *operands, **params)
+        result = rule(b, index, *operands, **dict(params))
         statements = b.scopes[-1].statements
         if isinstance(result, Reduction):
             b.probe.reduction = result
@@ -236,6 +201,9 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
     probe.uses_index = any(isinstance(s, Let) and not b.axes.keys().isdisjoint(s.args)
                            for s in statements[start:])
     return probe
+
+
+_cached_probe = remembered(maxsize=4096)(_probe)
 
 
 def cost_of(body: Iterable[Statement], with_calls: bool = True) -> float:

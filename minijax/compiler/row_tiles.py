@@ -70,10 +70,9 @@ class _Tile:
         """The statements of a tile: rows are loaded, computed with, and stored; None if they cannot
         be.
         """
-        parts = list(self.parts(self.loop.body))
         if not all(isinstance(each, For | STRAIGHT) for each in walk(self.loop.body)):
             return None
-        self.find_shared(parts)
+        parts = self.parts(self.loop.body)
         for each in walk(self.loop.body):
             if (isinstance(each, Load | Store) and each.buffer in self.private
                     and len(each.index) < len(each.buffer.shape)
@@ -96,28 +95,19 @@ class _Tile:
         return body if all(map(stores_apart, runs)) and all(
             each in inner or not gathers(each)[0] for each in runs) else None
 
-    def parts(self, body: Iterable[Statement]) -> Iterator[Part]:
-        """Loops, and what stands between them."""
-        run: list[Statement] = []
-        for each in body:
-            if isinstance(each, For):
-                yield run
-                yield each, list(self.parts(each.body))
-                run = []
-            else:
-                run.append(each)
-        yield run
-
-    def find_shared(self, parts: Iterable[Part]) -> None:
-        """Find what one run computes and another needs."""
-        for part in parts:
-            if isinstance(part, tuple):
-                self.find_shared(part[1])
+    def parts(self, body: Iterable[Statement]) -> list[Part]:
+        """Loops, and runs of what stands between them; notes what another run has computed."""
+        parts: list[Part] = []
+        for is_loop, some in itertools.groupby(body, lambda each: isinstance(each, For)):
+            if is_loop:
+                parts += [(each, self.parts(each.body)) for each in some]  # type: ignore[attr-defined]
                 continue
-            for each in part:
+            parts.append(run := list(some))
+            for each in run:
                 for x in used(each):
-                    self.share(x, part)
-                self.runs[defined(each)] = part
+                    self.share(x, run)
+                self.runs[defined(each)] = run
+        return parts
 
     def share(self, x: Any, run: list[Statement]) -> None:
         """Note that a run needs a number; an index is computed again, from numbers."""
@@ -134,7 +124,7 @@ class _Tile:
         for part in parts:
             if isinstance(part, tuple):
                 yield replace(part[0], body=tuple(self.printed(part[1])), vectorize="")
-            elif part:
+            else:
                 yield self.over_lanes(part)
 
     def over_lanes(self, run: list[Statement]) -> For:

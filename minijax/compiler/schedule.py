@@ -22,7 +22,7 @@ from .fusion import Node, choose_tasks
 from .loops import Buffer, Index, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths, rows_per_vector, transposed_reads
-from .probe import Pattern, identity, note_of, squeezed
+from .probe import Pattern, identity, note_of, sizes, squeezed
 from .operands import Computed, ProgramBuilder, Stored, Value
 from .simplify import buffer_of, simplify
 
@@ -41,10 +41,6 @@ def _sides(m: int, n: int) -> tuple[int, int]:
     short = min(1 << (min(m, n) - 1).bit_length(), WARP)
     long = WARP * WARP // short
     return (short, long) if m < n else (long, short)
-
-
-def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
-    return tuple(nest for nest in x if nest in y)
 
 
 def _overwritten(task: Node, output: Var) -> Sequence[int]:
@@ -163,13 +159,10 @@ class Lowering:
             aligned = all(p == identity(v.aval.shape)
                           for v in values.intersection(task.reads) for p in task.reads[v])
             same_iteration = self.paths[task][-1] is leaf and leaf.kind in ("", "flat") and aligned
-            if not (same_iteration or self._before(task, writer) or (task is writer and updates)):
+            is_before = self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
+            if not (same_iteration or is_before or (task is writer and updates)):
                 return False
         return True
-
-    def _before(self, task: Node, writer: Node) -> bool:
-        """Whether a task ends before another begins."""
-        return self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
 
     # -- values --------------------------------------------------------------------------------
 
@@ -189,11 +182,9 @@ class Lowering:
         v = eqn.outvars[k]
         if v in self.current:
             return self.current[v]
-        return self.load(v, index) if self.storage.get(v) else self.evaluate(eqn, index)[k]
-
-    def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
-        """An element of a stored value, from memory."""
-        return self.storage[v][0](self.at(v, index))
+        if storage := self.storage.get(v):
+            return storage[0](self.at(v, index))
+        return self.evaluate(eqn, index)[k]
 
     def at(self, v: Var, index: tuple[Operand, ...]) -> Sequence[Operand]:
         """The index of an element in the storage of a value."""
@@ -208,11 +199,11 @@ class Lowering:
             return
         # An output without a destination is read after all loops.
         path, outside = self.paths[self.producers[v]], v in self.storage
-        shared = () if outside else functools.reduce(
-            _common, (self.paths[other] for other in readers), path)
+        shared = [] if outside else [
+            nest for nest in path if all(nest in self.paths[other] for other in readers)]
         self.skip[v] = sum(nest.size is not None and not nest.column_axes for nest in shared)
-        rest = squeezed(v.aval.shape, v.aval.shape)[self.skip[v]:]
-        if rest and shared[-1:] != path[-1:]:
+        rest = sizes(v.aval.shape)[self.skip[v]:]
+        if rest and path[-1] not in shared:
             buffer = self.b.temp(rest if self.skip[v] else v.aval.shape, v.aval.dtype)
             self.b.origin(buffer, v)
             self.storage[v] = [Stored(self.b, buffer)]
@@ -336,8 +327,8 @@ class Lowering:
                 return (*prefix, b.add(first, i), *middle, b.add(start, j))
 
             def element_index(v: Var, pattern: Pattern, loops: tuple[Operand, ...]) -> tuple:
-                return b.within([loops[x] if kind == "axis" else x for kind, x in pattern],
-                                v.aval.shape)
+                index = (loops[x] if kind == "axis" else x for kind, x in pattern.terms)
+                return b.within(b.whole(index, v.aval.shape), v.aval.shape)
 
             tiles = {}
             for v, pattern in transposed_reads(nest.depth, chain[-1]):

@@ -5,7 +5,7 @@ pairs.py, scan_hoisting.py, transpose_folding.py and scatters.py.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -173,10 +173,9 @@ class Simplifier:
         if x not in self.values:
             constants, eqn = dict(self.consts.values()), self.producers.get(x)
             self.values[x] = buffer_of(constants[x]) if x in constants else None
-            if steps and eqn and _is_foldable(eqn) and x.aval.size <= MOST:
-                values = [self.value_of(v, steps - 1) for v in eqn.invars]
-                if all(value is not None for value in values):
-                    self.values[x] = _evaluated(eqn, values)[eqn.outvars.index(x)]
+            if steps and eqn and x.aval.size <= MOST and (
+                    values := _evaluated(eqn, lambda v: self.value_of(v, steps - 1))):
+                self.values[x] = values[eqn.outvars.index(x)]
         return self.values[x]
 
     def by_law(self, eqn: JaxprEqn) -> Atom | None:
@@ -218,24 +217,24 @@ def _fold(eqn: JaxprEqn) -> list[Literal] | None:
 
     Python callbacks, which have no `element`, are not folded: their branch may never run.
     """
-    literals = [x for x in eqn.invars if isinstance(x, Literal)]
     results = [v.aval for v in eqn.outvars]
-    if (len(literals) != len(eqn.invars) or not literals or not _is_foldable(eqn)
-            or any(aval.shape for aval in results)):
-        return None
-    values = _evaluated(eqn, [buffer_of(x.value) for x in literals])
-    return [_literal(np.asarray(value, aval.dtype), aval)
-            for value, aval in zip(values, results, strict=True)]
+    values = None if not eqn.invars or any(aval.shape for aval in results) else _evaluated(
+        eqn, lambda x: buffer_of(x.value) if isinstance(x, Literal) else None)
+    return None if values is None else [_literal(np.asarray(value, aval.dtype), aval)
+                                        for value, aval in zip(values, results, strict=True)]
+
+
+def _evaluated(eqn: JaxprEqn, value_of: Callable[[Atom], Any]) -> list[np.ndarray] | None:
+    """The results of an equation; None if it cannot be folded, or an operand is not known."""
+    values = list(map(value_of, eqn.invars)) if _is_foldable(eqn) else [None]
+    with np.errstate(all="ignore"):
+        return None if any(x is None for x in values) else eqn.primitive.impl(
+            *values, **eqn.params)
 
 
 def _is_foldable(eqn: JaxprEqn) -> bool:
     return (not eqn.effects and not any(subjaxprs(eqn.params))
             and callable(eqn.primitive.impl) and callable(eqn.primitive.element))
-
-
-def _evaluated(eqn: JaxprEqn, values: Sequence[Any]) -> list[np.ndarray]:
-    with np.errstate(all="ignore"):
-        return eqn.primitive.impl(*values, **eqn.params)
 
 
 def _equation_key(eqn: JaxprEqn) -> Hashable:
