@@ -258,7 +258,8 @@ class FunctionText:
 
     def element(self, t: str, first: str, k: int) -> str:
         """The address of the k-th element from an address on."""
-        return self.computed("%at", f"getelementptr inbounds {t}, ptr {first}, i64 {k}")
+        offset = f"getelementptr inbounds {t}, ptr {first}, i64 {k}"
+        return self.computed("%at", offset) if k else first
 
     def pointer(self, buffer: Buffer) -> str:
         """The pointer type of a buffer."""
@@ -343,24 +344,22 @@ class FunctionText:
         one over the rest, too.
         """
         if loop.trip_count == lanes:
-            self.alias(loop.index, start)
-            return self.print_vectorized(Vectorized(loop, lanes))
+            return self.print_vectorized(Vectorized(loop, start, lanes))
         count = loop.trip_count or 0
         if isinstance(stop, Constant) and count > lanes and count % lanes and may_repeat(loop):
             k, last = Scalar("", INT64), integer(stop.value - lanes)
-            body = Let(loop.index, "min", (k, last)), Vectorized(loop, lanes)
+            body = Let(loop.index, "min", (k, last)), Vectorized(loop, loop.index, lanes)
             return self.loop(replace(loop, index=k, body=body), start, stop, lanes)
         rest = self.whole_vectors(start, stop, lanes)
-        self.loop(replace(loop, body=(Vectorized(loop, lanes),)), start, rest, lanes)
+        self.loop(replace(loop, body=(Vectorized(loop, loop.index, lanes),)), start, rest, lanes)
         if start is not loop.start or stop is not loop.stop or loop.trip_count is None:
             self.loop(loop, rest, stop)
         elif count % lanes:
-            self.alias(loop.index, rest)
-            self.print_vectorized(Vectorized(loop, lanes, count=count % lanes))
+            self.print_vectorized(Vectorized(loop, rest, lanes, count=count % lanes))
 
     def print_vectorized(self, vectorized: Vectorized) -> None:
         loop, lanes = vectorized.loop, vectorized.lanes
-        first = self.value(loop.index)
+        first = self.names[loop.index] = self.value(vectorized.first)
         for k, totals in enumerate(vectorized.totals):
             inner = self.module.in_vectors(self, lanes)
             inner.totals, inner.steps[loop.index] = totals, 1
@@ -383,12 +382,12 @@ class FunctionText:
         rows = tuple({x: self.identities(op, x.dtype, width) for x, op in ops.items()}
                      for _ in range(0, lanes, width))
         rest = self.whole_vectors(loop.start, loop.stop, lanes)
-        self.loop(replace(loop, body=(Vectorized(loop, width, rows),)), loop.start, rest, lanes)
+        body = Vectorized(loop, loop.index, width, rows),
+        self.loop(replace(loop, body=body), loop.start, rest, lanes)
         if count := (loop.trip_count or 0) % lanes:
-            self.alias(loop.index, rest)
-            self.print_vectorized(Vectorized(loop, width, rows[:-(-count // width)], count))
+            self.print_vectorized(Vectorized(loop, rest, width, rows[:-(-count // width)], count))
         for x, op in ops.items():
-            before, vector = Scalar("", x.dtype), f"<{width} x {llvm_type(x.dtype)}>"
+            before, vector = Scalar("", x.dtype), llvm_type(x.dtype, width)
             self.print_read(Read(before, x))
             total = self.combined(op, x.dtype, [
                 self.computed("%loaded", f"load {vector}, ptr {row[x]}") for row in rows], lanes)
@@ -397,7 +396,7 @@ class FunctionText:
 
     def identities(self, op: str, dtype: np.dtype, width: int) -> str:
         """The address of a vector of so many identity elements, which is stored."""
-        vector = f"<{width} x {llvm_type(dtype)}>"
+        vector = llvm_type(dtype, width)
         place = self.at_entry(f"alloca {vector}")
         zero = self.typed(Arithmetic().const(identity_element(op, dtype), dtype))
         self.emit(f"store {vector} splat ({zero}), ptr {place}")

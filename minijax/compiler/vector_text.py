@@ -68,9 +68,6 @@ class VectorText(FunctionText):
         places = ", ".join(f"{one} {k * (step or 0)}" for k in range(self.lanes))
         return self.computed("%steps", f"add {t} {name}, <{places}>") if step else name
 
-    def typed(self, x: Any) -> str:
-        return f"{self.type_of(x.dtype)} {self.value(x)}"
-
     def define(self, target: Scalar | Variable, expression: str) -> None:
         self.vectors[target], self.steps[target] = self.computed("%lanes", expression), None
 
@@ -105,11 +102,11 @@ class VectorText(FunctionText):
         """The name of the result of an elementary function of vectors; its rare case is computed
         only if an element needs it.
         """
-        usual, *rest = f.formulas
-        result = self.applied(usual, f.parameters)
-        if not rest:
+        self.body(f.body)
+        result = self.value(f.result)
+        if not f.formulas[1:]:
             return result
-        needs_it, rare = self.applied(rest[0], f.parameters), rest[1]
+        needs_it, rare = self.applied(f.formulas[1], f.parameters), f.formulas[2]
         label, t, bits = self.fresh("rare"), self.type_of(f.dtype), f"i{self.lanes}"
         place, test = self.at_entry(f"alloca {t}"), f"{self.in_lanes('i1')} {needs_it}"
         self.emit(f"store {t} {result}, ptr {place}")
@@ -190,8 +187,6 @@ class VectorText(FunctionText):
         return result
 
     def print_load(self, load: Load) -> None:
-        if load in self.groups:
-            return self.print_loads(load, self.groups[load])
         x, step = load.target, self.steps.at(load.buffer, load.index)
         self.spread.pop(x, None)
         if step == 0:
@@ -199,9 +194,8 @@ class VectorText(FunctionText):
             self.steps[x] = 0
         elif step == 1:
             super().print_load(load)
-        elif self.is_backwards(load):
-            vector = self.vector_at(self.last_of(load), 0, load)
-            self.vectors[x], self.steps[x] = self.reversed(x.dtype, vector), None
+        elif group := self.group_of(load):
+            self.print_loads(load, group)
         else:
             self.steps[x] = None
             self.vectors[x] = "poison" if self.active == self.lanes else "zeroinitializer"
@@ -210,6 +204,11 @@ class VectorText(FunctionText):
                 self.scalars.print_load(Load(element, load.buffer, self.of_lane(load.index, lane)))
                 number = self.scalars.typed(element)
                 self.define(x, f"insertelement {self.typed(x)}, {number}, i64 {lane}")
+
+    def group_of(self, access: Load | Store) -> Group:
+        """The interleaved accesses that one belongs to; one that goes backwards is such by itself.
+        """
+        return self.groups.get(access) or (access,) * self.is_backwards(access)
 
     def is_backwards(self, access: Load | Store, apart: int = 1) -> bool:
         """Whether the accesses of all lanes are so far apart, from the last one on."""
@@ -305,15 +304,10 @@ class VectorText(FunctionText):
         return self.element(llvm_type(access.buffer.dtype), place, -group.index(access))
 
     def print_store(self, store: Store) -> None:
-        if store in self.groups:
-            return self.print_stores(store, self.groups[store])
         if self.steps.at(store.buffer, store.index) == 1:
             return super().print_store(store)
-        if self.is_backwards(store):
-            dtype = store.buffer.dtype
-            text = f"{self.type_of(dtype)} {self.reversed(dtype, self.value(store.value))}"
-            self.vector_at(self.last_of(store), 0, store, text)
-            return
+        if group := self.group_of(store):
+            return self.print_stores(store, group)
         for lane in range(self.active):
             value = self.in_lane(store.value, lane)
             self.scalars.print_store(Store(store.buffer, self.of_lane(store.index, lane), value))

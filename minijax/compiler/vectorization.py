@@ -32,11 +32,12 @@ SHORT = 4  # terms: fewer are combined one after the other
 
 
 class Vectorized(Statement):
-    """The body of a loop for so many iterations, from the one of its index on; with `totals`, for
-    as many more for each next row. A row has the names of the vectors that it adds to.
+    """The body of a loop for so many iterations from the first one on; with `totals`, for as many
+    more for each next row. A row has the names of the vectors that it adds to.
     """
 
     loop: For
+    first: Operand
     lanes: int
     totals: tuple[Mapping[Variable, str], ...] = ({},)
     count: int | None = None  # of iterations, if they do not fill the rows
