@@ -53,12 +53,6 @@ def maximum(x, y):
 
 
 @njit
-def round_even(x):
-    """The nearest integer, ties to even."""
-    return np.rint(x)
-
-
-@njit
 def divide(x, y):
     """The quotient of integers, truncated; x / 0 has all bits set, MIN / -1 wraps."""
     if y == 0:

@@ -25,28 +25,31 @@ from . import routines
 from .builder import Builder
 from .elementary import FORMULAS
 from .instructions import FLOAT16, rounded_to, widened
-from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
-                    Let, Operand, Scalar, Statement, Variable, accessed, accesses, walk)
+from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Kernel, Let,
+                    Operand, Scalar, Statement, Variable, accessed, accesses, walk)
 from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .scalars import FLOAT32, kind_of
-from .text import OPERATORS, KernelText, plain
+from .text import KernelText, plain
 from .vectors import function, functions_in
 
-# The helper of an operation on a kind of numbers; {w} is their width in bits, {h} half of it.
-HELPERS = {
-    "fma f": "fma", "min f": "minimum", "max f": "maximum", "round_even f": "round_even",
-    "div i": "divide", "div u": "divide_unsigned", "rem i": "remainder",
-    "rem u": "remainder_unsigned", "halves i": "halves {h}", "shl i": "shift_left {w}",
-    "shl u": "shift_left {w}", "shr_arithmetic i": "shift_right {w}",
-    "shr_logical u": "shift_right_unsigned {w}"}
-# What Python writes otherwise, or NumPy has by the same name.
-EXPRESSIONS = {
-    "neg u": "{t}(0) - ({0})", "neg i": "-({0})", "neg f": "-({0})", "abs u": "{0}",
-    "abs": "abs({0})", "not b": "not ({0})", "add b": "({0}) | ({1})", "mul b": "({0}) & ({1})",
-    "min b": "({0}) & ({1})", "max b": "({0}) | ({1})", "min": "min({0}, {1})",
-    "max": "max({0}, {1})", "select": "({1}) if ({0}) else ({2})", "rem f": "np.fmod({0}, {1})",
+# How operations are written that are no operators of Python, on a kind of numbers or on all: as
+# calls of helpers or of NumPy, or otherwise. {t} is the type, {o} that of the other sign, {w} its
+# width in bits, {h} half of it; {d} is f or d, a letter for its floats, and {f} is f or none.
+FORMS = {
+    "fma": "fma({0}, {1}, {2})", "min f": "minimum({0}, {1})", "max f": "maximum({0}, {1})",
+    "div i": "divide({0}, {1})", "div u": "divide_unsigned({0}, {1})",
+    "rem i": "remainder({0}, {1})", "rem u": "remainder_unsigned({0}, {1})",
+    "halves": "halves({0}, {1}, {h})", "shl": "shift_left({0}, {1}, {w})",
+    "shr_arithmetic i": "shift_right({0}, {1}, {w})",
+    "shr_arithmetic u": "shift_right({o}({0}), {o}({1}), {w})",
+    "shr_logical i": "shift_right_unsigned({o}({0}), {o}({1}), {w})",
+    "shr_logical u": "shift_right_unsigned({0}, {1}, {w})",
+    "neg u": "{t}(0) - ({0})", "abs u": "{0}", "abs": "abs({0})", "not b": "not ({0})",
+    "add b": "({0}) | ({1})", "mul b": "({0}) & ({1})", "min b": "({0}) & ({1})",
+    "max b": "({0}) | ({1})", "min": "min({0}, {1})", "max": "max({0}, {1})",
+    "select": "({1}) if ({0}) else ({2})", "rem f": "np.fmod({0}, {1})",
     **{name: f"np.{name}({{0}})" for name in ("sqrt", "floor", "ceil", "trunc")},
-    "copysign": "np.copysign({0}, {1})"}
+    "round_even": "np.rint({0})", "copysign": "np.copysign({0}, {1})"}
 NARROW = FLOAT16, BFLOAT16  # of which an array is passed as its bits
 # Other names of a module, and of Python that it reads: a kernel may be called `main` or `max`.
 RESERVED = set("np njit prange intrinsic cuda libdevice base64 zlib main min max abs".split())
@@ -104,6 +107,12 @@ def _helpers() -> dict[str, str]:
 def _words(text: str) -> set[str]:
     """The names that a program reads."""
     return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+
+
+class Return(Statement):
+    """The result of a function."""
+
+    value: Operand
 
 
 class Program:
@@ -210,28 +219,24 @@ class Program:
         yield f"    return {', '.join(results) or '()'}\n"
 
     def elementary(self, name: str, dtype: np.dtype) -> str:
-        """The name of an elementary function of a dtype; its text is added to the program."""
-        called = name if name in self.plain_names else f"{name}_{dtype}"
-        if called not in self.functions:
-            f, b = function(name, dtype), Builder()
-            result = f.with_branch(b, f.parameters)
-            self.functions[called] = self.defined(called, f.parameters, b, result)
-        return called
+        """The name of an elementary function of a dtype."""
+        f, called = function(name, dtype), name if name in self.plain_names else f"{name}_{dtype}"
+        return self.defined(called, f.parameters, lambda b, *args: f.with_branch(b, args))
 
     def conversion(self, dtype: np.dtype, is_back: bool) -> str:
         """The name of the conversion of a narrow float to float32, or back."""
+        x, formula = Scalar("x", FLOAT32 if is_back else dtype), rounded_to if is_back else widened
         called = f"{'to' if is_back else 'from'}_{dtype}"
-        if called not in self.functions:
-            x, b = Scalar("x", FLOAT32 if is_back else dtype), Builder()
-            formula = rounded_to if is_back else widened
-            result = infix(lambda x: formula(x, dtype))(b, x)
-            self.functions[called] = self.defined(called, (x,), b, result)
-        return called
+        return self.defined(called, (x,), infix(lambda x: formula(x, dtype)))
 
-    def defined(self, name: str, parameters: Sequence[Scalar], b: Builder, result: Any) -> str:
-        """The text of a function."""
-        printer = self.dialect(Kernel(name, body=tuple(b.scopes[0].statements)), self, [result])
-        return printer.function(name, map(printer.named, parameters))
+    def defined(self, name: str, parameters: Sequence[Scalar], formula: Callable) -> str:
+        """The name of the function of a formula; its text is added to the program."""
+        if name not in self.functions:
+            b = Builder()
+            b.emit(Return(formula(b, *parameters)))
+            printer = self.dialect(Kernel(name, body=tuple(b.scopes[0].statements)), self)
+            self.functions[name] = printer.function(name, map(printer.named, parameters))
+        return name
 
     def routine(self, call: Call) -> str:
         """The name of an external routine."""
@@ -243,7 +248,7 @@ class Program:
             if call.external not in self.functions:
                 parameters, sums, _, body = routines.block(call.external)
                 kernel = Kernel(call.external, temps=tuple(sums), body=tuple(body))
-                printer = NumbaText(kernel, self, flat=parameters)
+                printer = NumbaText(kernel, self)
                 names = [*map(printer.named, parameters)]
                 text = printer.function(call.external, names, printer.temps(sums))
                 self.functions[call.external] = text
@@ -294,18 +299,16 @@ class NumbaText(KernelText):
     """Prints one function of a program."""
 
     decorator = '@njit(nogil=True, error_model="numpy")'
+    forms = FORMS
 
-    def __init__(self, kernel: Kernel, program: Program, results: Sequence[Operand] = (),
-                 flat: Sequence[Any] = ()) -> None:
+    def __init__(self, kernel: Kernel, program: Program) -> None:
         super().__init__(kernel)
-        self.program, self.results = program, results
-        self.counts.update(results)
+        self.program = program
         self.used_names |= {*_helpers(), *FORMULAS, *RESERVED}
         self.reassociable: set[Any] = set()
         loops = [each for each in walk(kernel.body)
                  if isinstance(each, For) and isinstance(each.start, Constant)]
         self.counters = {each.index for each in loops if not self.blocks_of(each)}
-        self.flat = {x for x in flat if isinstance(x, Buffer)}
         # Integers that are not negative, and the most that they can be.
         self.bounds: dict[Any, int] = {each.index: int(each.stop.value) for each in loops
                                        if isinstance(each.stop, Constant)}
@@ -320,15 +323,6 @@ class NumbaText(KernelText):
         self.write(self.decorator.replace("(", "(parallel=True, " if parallel else "(", 1))
         self.inner(f"def {name}({', '.join(parameters)}):", self.kernel.body, first)
         return "\n".join(self.lines) + "\n"
-
-    def body(self, statements: Sequence[Statement]) -> None:
-        if statements is not self.kernel.body or not self.results:
-            return super().body(statements)
-        for statement in statements:
-            self.print(statement)
-        result = self.operands(self.results)
-        self.flush()
-        self.write(f"return {result}")
 
     def element(self, dtype: np.dtype) -> str:
         return "np.bool_" if dtype == BOOL else compute_type(dtype)
@@ -352,8 +346,7 @@ class NumbaText(KernelText):
         return f"{dtype}({value!s})"
 
     def flattened(self, buffer: Buffer) -> str:
-        flat = buffer in self.flat or len(buffer.shape) == 1
-        return self.named(buffer) + ("" if flat else ".reshape(-1)")
+        return self.named(buffer) + ".reshape(-1)" * (len(buffer.shape) != 1)
 
     def position(self, x: Address) -> str:
         """The position of an element in row-major order."""
@@ -363,30 +356,12 @@ class NumbaText(KernelText):
             text = " + ".join(filter(None, [f"({text}) * {n}" * bool(text), part]))
         return plain(text or "0")
 
-    def place(self, buffer: Buffer, index: Index) -> str:
-        """An element. Numba tests whether an index is negative, which prevents vectorisation,
-        unless it is the counter of a loop with a constant start, or its type is unsigned.
+    def subscript(self, x: Operand) -> str:
+        """Numba tests whether an index is negative, which prevents vectorisation, unless it is the
+        counter of a loop with a constant start, or its type is unsigned.
         """
-        texts = [text if isinstance(x, Constant) or x in self.counters else f"uint64({text})"
-                 for x, text in ((x, self.operand(x)) for x in index)]
-        flat = "" if len(index) == len(buffer.shape) or buffer in self.flat else ".flat"
-        return f"{self.named(buffer)}{flat}[{', '.join(texts) or '()'}]"
-
-    def print_let(self, let: Let) -> None:
-        self.shorten(let.args)
-        texts = [self.operand(x) for x in let.args]
-        bound = self.bound(let)
-        if let.op in ("add", "mul") and let.target in self.reassociable and (
-                kind_of(let.target.dtype) == "f"):
-            text = f"{'plus' if let.op == 'add' else 'times'}({', '.join(texts)})"
-        elif let.op in FORMULAS:
-            name = self.program.elementary(let.op, let.target.dtype)
-            text = f"{name}({', '.join(texts)})"
-        elif let.op in ("div", "rem") and bound is not None:
-            text = f"({texts[0]}) {'//' if let.op == 'div' else '%'} {texts[1]}"
-        else:
-            text = self.expression(let.op, let.args[-1], texts, let.target.dtype)
-        self.define(let.target, plain(text))
+        text = self.operand(x)
+        return text if isinstance(x, Constant) or x in self.counters else f"uint64({text})"
 
     def bound(self, let: Let) -> int | None:
         """The upper bound of an index; None for other numbers, and if it may be negative."""
@@ -402,30 +377,30 @@ class NumbaText(KernelText):
         self.bounds[let.target] = most
         return most
 
-    def expression(self, op: str, last: Operand, texts: list[str], target: np.dtype) -> str:
-        """The expression of an operation; 64-bit results of Numba are truncated to the dtype."""
-        if op in ("convert", "bitcast"):
-            return getattr(self, op)(texts[0], last.dtype, target)
+    def expression(self, let: Let, texts: Sequence[str]) -> str:
+        """64-bit results of Numba are truncated to the dtype."""
+        op, target, last, bound = let.op, let.target, let.args[-1], self.bound(let)
         dtype, kind = last.dtype, kind_of(last.dtype)
-        if op == "select":
-            return EXPRESSIONS[op].format(*texts)
-        if f"{op} {kind}" in ("shr_logical i", "shr_arithmetic u"):  # of the other kind
-            other = np.dtype(f"u{dtype}" if kind == "i" else dtype.name[1:])
-            texts = [f"{other}({x})" for x in texts]
-            return f"{dtype}({self.expression(op, Scalar('', other), texts, other)})"
-        if op.startswith("sh") and isinstance(last, Constant) and last.value < 8 * dtype.itemsize:
-            text = f"({texts[0]}) {'<<' if op == 'shl' else '>>'} ({texts[1]})"
-        elif helper := HELPERS.get(f"{op} {kind}"):
-            name, *width = helper.format(w=8 * dtype.itemsize, h=4 * dtype.itemsize).split()
-            text = f"{name}({', '.join(texts + width)})"
-        elif form := EXPRESSIONS.get(f"{op} {kind}") or EXPRESSIONS.get(op):
-            text = form.format(*texts, t=dtype)
+        if op in ("convert", "bitcast"):
+            return getattr(self, op)(texts[0], dtype, target.dtype)
+        if op in ("add", "mul") and target in self.reassociable and kind == "f":
+            return f"{'plus' if op == 'add' else 'times'}({', '.join(texts)})"
+        if op in FORMULAS:
+            return f"{self.program.elementary(op, dtype)}({', '.join(texts)})"
+        if op in ("div", "rem") and bound is not None:
+            return f"({texts[0]}) {'//' if op == 'div' else '%'} {texts[1]}"
+        bits, letter = 8 * dtype.itemsize, "f" if dtype.itemsize == 4 else "d"
+        is_short_shift = op.startswith("sh") and isinstance(last, Constant) and last.value < bits
+        form = self.forms.get(f"{op} {kind}") or self.forms.get(op)
+        if form is None or is_short_shift and self.symbol(let):
+            text = super().expression(let, texts)
         else:
-            symbol = OPERATORS.get(op) or OPERATORS[f"{op} {kind}"]
-            *left, right = (f"({x})" for x in texts)
-            text = " ".join([*left, symbol, right])
-        is_cut = target == dtype and kind in "iu" and dtype != INT64
-        return f"{dtype}({text})" if is_cut else text
+            other = f"u{dtype}" if kind == "i" else dtype.name.removeprefix("u")
+            text = form.format(*texts, t=dtype, o=other, w=bits, h=bits // 2, d=letter,
+                               f=letter.strip("d"))
+        is_choice = form is not None and " if " in form
+        is_wide = dtype == INT64 and op != "shr_logical" or target.dtype != dtype
+        return text if kind not in "iu" or is_choice or is_wide else f"{dtype}({text})"
 
     def convert(self, x: str, source: np.dtype, target: np.dtype) -> str:
         if source in NARROW:
@@ -450,6 +425,11 @@ class NumbaText(KernelText):
         return f"{types[1]}({x})"
 
     # -- statements ----------------------------------------------------------------------------
+
+    def print_return(self, result: Return) -> None:
+        text = self.operand(result.value)
+        self.flush()
+        self.write(f"return {text}")
 
     def print_call(self, call: Call) -> None:
         name = self.program.routine(call)

@@ -191,8 +191,12 @@ class KernelText:
         return ", ".join(map(self.operand, operands))
 
     def place(self, buffer: Buffer, index: Index) -> str:
-        flat = "" if len(index) == len(buffer.shape) else ".flat"
-        return f"{self.named(buffer)}{flat}[{self.operands(index) or '()'}]"
+        flat = ".flat" * (len(index) < len(buffer.shape))
+        return f"{self.named(buffer)}{flat}[{', '.join(map(self.subscript, index)) or '()'}]"
+
+    def subscript(self, x: Operand) -> str:
+        """The text of one number of an index."""
+        return self.operand(x)
 
     def define(self, target: Scalar, expression: str) -> None:
         """Keep the expression pending for its only reader, or assign it to a name."""
@@ -227,20 +231,25 @@ class KernelText:
         getattr(self, "print_" + type(statement).__name__.lower())(statement)
 
     def print_let(self, let: Let) -> None:
-        """An operator, or a call."""
         self.shorten(let.args)
-        dtype = let.target.dtype
-        symbol = OPERATORS.get(let.op) or OPERATORS.get(f"{let.op} {kind_of(dtype)}")
-        untyped = not symbol and all(isinstance(x, Constant) for x in let.args[-2:])
+        untyped = not self.symbol(let) and all(isinstance(x, Constant) for x in let.args[-2:])
         texts = [self.operand(x, typed=untyped) for x in let.args]
-        if symbol:
+        self.define(let.target, plain(self.expression(let, texts)))
+
+    def symbol(self, let: Let) -> str | None:
+        """The operator of an operation that has one."""
+        return OPERATORS.get(let.op) or OPERATORS.get(f"{let.op} {kind_of(let.args[-1].dtype)}")
+
+    def expression(self, let: Let, texts: Sequence[str]) -> str:
+        """An operation on operands: an operator, or a call."""
+        if symbol := self.symbol(let):
             *left, right = (f"({text})" for text in texts)
-            self.define(let.target, plain(" ".join([*left, symbol, right])))
-        elif let.op == "convert":
-            self.define(let.target, f"{dtype}({texts[0]})")
-        else:
-            texts += [str(dtype)] * (let.op == "bitcast")
-            self.define(let.target, f"{NUMPYS.get(let.op, let.op)}({', '.join(texts)})")
+            return " ".join([*left, symbol, right])
+        dtype = let.target.dtype
+        if let.op == "convert":
+            return f"{dtype}({texts[0]})"
+        dtypes = [str(dtype)] * (let.op == "bitcast")
+        return f"{NUMPYS.get(let.op, let.op)}({', '.join([*texts, *dtypes])})"
 
     def print_load(self, load: Load) -> None:
         self.define(load.target, self.place(load.buffer, load.index))
