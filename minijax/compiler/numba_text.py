@@ -128,39 +128,38 @@ class Program:
         names = [f.name for f in {*functions_in(kernel.body)}]
         self.plain_names = {name for name in names if names.count(name) == 1}
         self.printer = self.dialect(kernel, self)
-        self.entry = self.printer.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
+        self.entry = self.printer.entry
         self.body = self.kernel_functions()
 
     def kernel_functions(self) -> str:
         """The kernel's function; a long one calls its parts, whose only values are buffers."""
-        kernel, printer = self.kernel, self.printer
-        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        names = [*map(printer.named, arguments)]
-        first = printer.described(arguments) + printer.temps(
-            x for x in kernel.temps if x not in self.private)
+        kernel = self.kernel
         bodies = split_body(kernel.body, MAX_FUNCTION)
         if len(bodies) == 1:
-            return printer.function(self.entry, names, first)
+            return self.printer.text(self.private)
         parts, calls = [], []
         for k, body in enumerate(bodies, 1):
-            part = NumbaText(replace(kernel, body=tuple(body)), self)
-            buffers = [part.named(x) for x in dict.fromkeys(accesses(walk(body)))
-                       if x not in self.private]
-            name = f"{self.entry}_part{k}"
-            calls.append(f"{name}({', '.join(buffers)})")
+            part, name = NumbaText(replace(kernel, body=tuple(body)), self), f"{self.entry}_part{k}"
+            buffers = [x for x in dict.fromkeys(accesses(walk(body))) if x not in self.private]
+            calls.append(f"{name}({', '.join(map(part.named, buffers))})")
             parts.append(part.function(name, buffers))
         whole = NumbaText(replace(kernel, body=()), self)
-        return "\n\n".join([*parts, whole.function(self.entry, names, first + calls)])
+        return "\n\n".join([*parts, whole.text(self.private, calls)])
 
     def piece(self, loop: For) -> str:
         """The name of the function of an outlined loop; equal loops share one."""
         first = self.outlined[loop].first or loop
         if first not in self.pieces:
             name = self.pieces[first] = f"loop{len(self.pieces) + 1}"
-            printer = NumbaText(Kernel(name, body=(first,), notes=self.kernel.notes), self)
-            parameters = [*map(printer.named, self.outlined[first].captures)]
-            self.functions[name] = printer.function(name, parameters)  # after what it calls
+            piece = Kernel(name, body=(first,), notes=self.kernel.notes)
+            self.add_function(piece, self.outlined[first].captures)
         return self.pieces[first]
+
+    def add_function(self, function: Kernel, parameters: Iterable[Any]) -> None:
+        """Add a function to the program, after those that it calls."""
+        printer = self.dialect(function, self)
+        text = printer.function(function.name, parameters, printer.temps(function.temps))
+        self.functions[function.name] = text
 
     def module(self) -> str:
         """The compiled part of the program: everything but `main`."""
@@ -234,8 +233,7 @@ class Program:
         if name not in self.functions:
             b = Builder()
             b.emit(Return(formula(b, *parameters)))
-            printer = self.dialect(Kernel(name, body=tuple(b.scopes[0].statements)), self)
-            self.functions[name] = printer.function(name, map(printer.named, parameters))
+            self.add_function(Kernel(name, body=tuple(b.scopes[0].statements)), parameters)
         return name
 
     def routine(self, call: Call) -> str:
@@ -247,11 +245,8 @@ class Program:
         if re.fullmatch(routines.BLOCK, call.external):
             if call.external not in self.functions:
                 parameters, sums, _, body = routines.block(call.external)
-                kernel = Kernel(call.external, temps=tuple(sums), body=tuple(body))
-                printer = NumbaText(kernel, self)
-                names = [*map(printer.named, parameters)]
-                text = printer.function(call.external, names, printer.temps(sums))
-                self.functions[call.external] = text
+                block = Kernel(call.external, temps=tuple(sums), body=tuple(body))
+                self.add_function(block, parameters)
             return call.external
         what = "a Python callback" if call.external.startswith("host") else (
             f"LAPACK's {call.external.removeprefix(routines.LIBRARY)}")
@@ -270,10 +265,8 @@ def argument_text(x: Buffer, aval: ShapedArray, name: str) -> str:
     if aval.dtype.kind == "c":
         return (f"np.asarray({name}, np.{aval.dtype}, order='C').reshape(-1).view(np.{x.dtype})"
                 f".reshape({x.shape})")
-    if x.dtype == BFLOAT16:
-        return f"np.asarray({name}, order='C').view(np.uint16)"
-    array = f"np.asarray({name}, np.{'bool_' if x.dtype == BOOL else x.dtype}, order='C')"
-    return f"{array}.view(np.uint16)" if x.dtype == FLOAT16 else array
+    dtype = f"np.{'bool_' if x.dtype == BOOL else x.dtype}, " * (x.dtype != BFLOAT16)
+    return f"np.asarray({name}, {dtype}order='C')" + ".view(np.uint16)" * (x.dtype in NARROW)
 
 
 def result_text(x: Buffer, aval: ShapedArray) -> str:
@@ -302,9 +295,8 @@ class NumbaText(KernelText):
     forms = FORMS
 
     def __init__(self, kernel: Kernel, program: Program) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, {*_helpers(), *FORMULAS, *RESERVED})
         self.program = program
-        self.used_names |= {*_helpers(), *FORMULAS, *RESERVED}
         self.reassociable: set[Any] = set()
         loops = [each for each in walk(kernel.body)
                  if isinstance(each, For) and isinstance(each.start, Constant)]
@@ -317,12 +309,10 @@ class NumbaText(KernelText):
         """The number of blocks of a loop that threads share; 0 for other statements."""
         return outlined.blocks if (outlined := self.program.outlined.get(loop)) else 0
 
-    def function(self, name: str, parameters: Iterable[str], first: Sequence[str] = ()) -> str:
-        """The text of a function with this body."""
+    def function(self, name: str, parameters: Iterable[Any], first: Sequence[str] = ()) -> str:
         parallel = any(self.blocks_of(each) for each in walk(self.kernel.body))
         self.write(self.decorator.replace("(", "(parallel=True, " if parallel else "(", 1))
-        self.inner(f"def {name}({', '.join(parameters)}):", self.kernel.body, first)
-        return "\n".join(self.lines) + "\n"
+        return super().function(name, parameters, first)
 
     def element(self, dtype: np.dtype) -> str:
         return "np.bool_" if dtype == BOOL else compute_type(dtype)
@@ -369,13 +359,11 @@ class NumbaText(KernelText):
             return None
         x, y = (int(x.value) if isinstance(x, Constant) else self.bounds.get(x, -1)
                 for x in let.args)
-        if min(x, y) < 0 or let.op in ("div", "rem") and not isinstance(let.args[1], Constant):
+        is_divided = let.op in ("div", "rem")
+        if min(x, y) < 0 or is_divided and not (isinstance(let.args[1], Constant) and y):
             return None
         most = BOUNDS[let.op](x, y)
-        if y == 0 and let.op in ("div", "rem") or most >= 1 << 63:
-            return None
-        self.bounds[let.target] = most
-        return most
+        return self.bounds.setdefault(let.target, most) if most < 1 << 63 else None
 
     def expression(self, let: Let, texts: Sequence[str]) -> str:
         """64-bit results of Numba are truncated to the dtype."""

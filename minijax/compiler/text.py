@@ -10,7 +10,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def is_comment(line: str) -> bool:
 class KernelText:
     """Prints one kernel."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, reserved: Iterable[str] = ()) -> None:
         self.kernel = kernel
         every = list(walk(kernel.body))
         self.counts = Counter(x for each in every for x in used(each))
@@ -88,7 +88,7 @@ class KernelText:
         self.origins = {self.finals.get(x, x): v
                         for x, v in kernel.notes.get("origins", {}).items()}
         self.names: dict[Any, str] = {}
-        self.used_names = {*CALLS, *keyword.kwlist}
+        self.used_names = {*CALLS, *keyword.kwlist, *reserved}
         self.numbers: dict[str, Iterator[int]] = {}
         jaxpr = kernel.notes.get("jaxpr")
         self.jaxpr_names = Names(jaxpr)
@@ -98,14 +98,18 @@ class KernelText:
         for buffer in kernel.buffers:
             self.named(buffer)
         self.used_names.update(each.external for each in every if isinstance(each, Call))
+        self.entry = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
 
-    def text(self) -> str:
-        """The whole function."""
-        kernel, name = self.kernel, self.named
-        function = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
-        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        first = self.described(arguments) + self.temps(kernel.temps)
-        self.inner(f"def {function}({', '.join(map(name, arguments))}):", kernel.body, first)
+    def text(self, private: Collection[Buffer] = (), calls: Sequence[str] = ()) -> str:
+        """The whole function, with some calls before its body; private temps are not its own."""
+        arguments = [*self.kernel.inputs, *self.kernel.outputs, *self.kernel.constants]
+        temps = self.temps(x for x in self.kernel.temps if x not in private)
+        return self.function(self.entry, arguments, [*self.described(arguments), *temps, *calls])
+
+    def function(self, name: str, parameters: Iterable[Any], first: Sequence[str] = ()) -> str:
+        """The text of a function, with some lines before its body."""
+        names = ", ".join(map(self.named, parameters))
+        self.inner(f"def {name}({names}):", self.kernel.body, first)
         return "\n".join(self.lines) + "\n"
 
     def described(self, arguments: Sequence[Buffer]) -> list[str]:

@@ -135,14 +135,12 @@ class CudaText(NumbaText):
         block, thread = (self.unused(word) for word in ("block", "thread"))
         self.names |= {launch.block: block, launch.thread: thread}
         self.bounds |= {launch.block: launch.blocks, launch.thread: launch.threads}
-        parameters = [*map(self.named, arguments)]
         first = [f"{block}, {thread} = cuda.blockIdx.x, cuda.threadIdx.x"]
         first += [f"{self.named(x)} = cuda.{x.role}.array({max(x.size, 1)}, "
                   f"{self.element(x.dtype)})"
                   for x in own if x.role in ("shared", "local")]
-        self.write("@cuda.jit")
-        self.inner(f"def {name}({', '.join(parameters)}):", launch.body, first)
-        return "\n".join(self.lines) + "\n"
+        self.decorator = "@cuda.jit"
+        return self.function(name, arguments, first)
 
     def place(self, buffer: Buffer, index: Index) -> str:
         return f"{self.named(buffer)}[{self.position(Address(buffer, index))}]"
