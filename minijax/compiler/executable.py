@@ -28,7 +28,6 @@ class Code(NamedTuple):
     externals: frozenset[str]  # that it calls
     constants: Sequence[np.ndarray]
     workspace: int  # bytes
-    loops: Sequence[int] = ()  # for each of its loops the place of the equation that it is from
 
 
 def callable_of(code: Code, num_inputs: int, out_avals: Avals,

@@ -9,13 +9,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
-
 from .arithmetic import Arithmetic
 from .builder import Builder
 from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, bodies,
                     origin, walk)
-from .probe import UNKNOWN_TRIP_COUNT, cost_of, note_of
+from .probe import UNKNOWN_TRIP_COUNT, cost_of
 
 # In simple operations: a shorter loop does not poll; the interval between polls if the trip
 # count is known; and if it is unknown.
@@ -166,7 +164,7 @@ def sites(kernel: Kernel) -> dict[Statement, int]:
     return {loop: number for number, loop in enumerate(loops)}
 
 
-def lines_of(kernel: Kernel) -> list[str]:
+def lines_of(kernel: Kernel) -> Iterator[str]:
     """The user's line of each loop: of the operation that it implements, or of one inside it."""
     operations, lines = kernel.notes["loops"], kernel.notes["lines"]
 
@@ -182,32 +180,12 @@ def lines_of(kernel: Kernel) -> list[str]:
                 yield line.split("\n")[0]
             for inner in bodies(each):
                 yield from search(inner, before)
-    return list(search(kernel.body, ""))
+    return search(kernel.body, "")
 
 
-def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """All equations of a program, at any depth."""
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for closed in subjaxprs(eqn.params):
-            yield from _equations(closed.jaxpr)
-
-
-def equations_of(kernel: Kernel, closed: ClosedJaxpr) -> tuple[int, ...]:
-    """For each loop of a kernel the number of an equation with its line; -1 if there is none.
-
-    The numbers are equal in all programs with this kernel; the lines need not be.
+def interrupt_message(line: str, iterations: int) -> str:
+    """The message to a user whose program was interrupted in the loop of a line, after some
+    iterations.
     """
-    places: dict[str, int] = {}
-    for place, eqn in enumerate(_equations(closed.jaxpr)):
-        places.setdefault(note_of(eqn), place)
-    return tuple(places.get(line, -1) if line else -1 for line in lines_of(kernel))
-
-
-def interrupt_message(loop: int, iterations: int, equations: Sequence[int],
-                      closed: ClosedJaxpr | None) -> str:
-    """The message to a user whose program was interrupted in a loop, after some iterations."""
-    place = equations[loop] if loop < len(equations) else -1
-    line = "" if closed is None or place < 0 else note_of([*_equations(closed.jaxpr)][place])
     return ("interrupted in a loop" + (f" after {iterations:,} turns" if iterations >= 0 else "")
             + (f": {line}" if line else ""))
