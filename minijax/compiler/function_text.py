@@ -407,9 +407,8 @@ class FunctionText:
         total, kind, names = Scalar("", dtype), llvm_type(dtype), list(vectors)
         while lanes > 1:
             if dtype == BOOL and len(names) == 1:
-                word = self.computed("%word", f"bitcast <{lanes} x i1> {names[0]} to i{lanes}")
-                test, wanted = ("eq", -1) if op in ("and", "min") else ("ne", 0)
-                self.define(total, f"icmp {test} i{lanes} {word}, {wanted}")
+                test = f"@llvm.vector.reduce.{'and' if op in ('and', 'min') else 'or'}.v{lanes}i1"
+                self.define(total, f"call i1 {test}(<{lanes} x i1> {names[0]})")
                 return total
             lanes //= 2
             width = lanes * 2 // max(len(names), 2)

@@ -32,8 +32,8 @@ class VectorText(FunctionText):
     def __init__(self, text: Any, lanes: int) -> None:
         vars(self).update(vars(text))  # the lines and the names are the same objects
         self.scalars, self.lanes, self.width, self.active = text, lanes, lanes, lanes
-        self.vectors: dict[Operand | Variable, str] = {}  # names of what differs between lanes
-        self.spread: dict[Operand | Variable, str] = {}  # and of vectors of what is printed once
+        # Names of vectors: of all that differs between lanes, and of what is needed of the rest.
+        self.vectors: dict[Operand | Variable, str] = {}
         self.steps = Steps()
         self.totals: Mapping[Variable, str] = {}  # the vectors of what is summed in lanes
         self.groups: Mapping[Load | Store, Group] = {}  # of interleaved accesses, by their members
@@ -50,13 +50,11 @@ class VectorText(FunctionText):
 
     def value(self, x: Any) -> str:
         """The vector of an operand."""
-        if self.steps[x] is None:
-            return self.vectors[x]
         if isinstance(x, Constant):
             return f"splat ({self.scalars.typed(x)})"
-        if x not in self.spread:
-            self.spread[x] = self.in_all_lanes(x)
-        return self.spread[x]
+        if x not in self.vectors:
+            self.vectors[x] = self.in_all_lanes(x)
+        return self.vectors[x]
 
     def in_all_lanes(self, x: Scalar | Variable) -> str:
         """The name of a vector of a scalar that is printed once."""
@@ -73,10 +71,10 @@ class VectorText(FunctionText):
 
     def alias(self, target: Scalar | Variable, x: Operand | Variable) -> None:
         self.steps[target] = self.steps[x]
-        self.spread.pop(target, None)
         if self.steps[x] is None:
             self.vectors[target] = self.vectors[x]
         else:
+            self.vectors.pop(target, None)
             self.scalars.alias(target, x)
 
     def print_let(self, let: Let) -> None:
@@ -85,7 +83,7 @@ class VectorText(FunctionText):
             return self.print_halves(let) if let.op == "halves" else super().print_let(let)
         self.scalars.print_let(let)
         self.steps[let.target] = step
-        self.spread.pop(let.target, None)
+        self.vectors.pop(let.target, None)
 
     def print_halves(self, let: Let) -> None:
         """`halves`, in the pattern for which LLVM selects a single instruction."""
@@ -107,11 +105,10 @@ class VectorText(FunctionText):
         if not f.formulas[1:]:
             return result
         needs_it, rare = self.applied(f.formulas[1], f.parameters), f.formulas[2]
-        label, t, bits = self.fresh("rare"), self.type_of(f.dtype), f"i{self.lanes}"
+        label, t = self.fresh("rare"), self.type_of(f.dtype)
         place, test = self.at_entry(f"alloca {t}"), f"{self.in_lanes('i1')} {needs_it}"
         self.emit(f"store {t} {result}, ptr {place}")
-        word = self.computed("%word", f"bitcast {test} to {bits}")
-        some = self.computed("%some", f"icmp ne {bits} {word}, 0")
+        some = self.computed("%some", f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({test})")
         self.emit(f"br i1 {some}, label %{label}, label %{label}.end")
         self.start_block(label)
         value = self.applied(rare, f.parameters)
@@ -188,7 +185,6 @@ class VectorText(FunctionText):
 
     def print_load(self, load: Load) -> None:
         x, step = load.target, self.steps.at(load.buffer, load.index)
-        self.spread.pop(x, None)
         if step == 0:
             self.scalars.print_load(load)
             self.steps[x] = 0
