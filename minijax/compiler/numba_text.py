@@ -26,7 +26,7 @@ from .builder import Builder
 from .elementary import FORMULAS
 from .instructions import FLOAT16, rounded_to, widened
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Kernel, Let,
-                    Operand, Scalar, Statement, Variable, accessed, accesses, walk)
+                    Operand, Scalar, Statement, Variable, accesses, walk)
 from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .scalars import FLOAT32, kind_of
 from .text import KernelText, plain
@@ -236,20 +236,15 @@ class Program:
             self.add_function(Kernel(name, body=tuple(b.scopes[0].statements)), parameters)
         return name
 
-    def routine(self, call: Call) -> str:
-        """The name of an external routine."""
-        if call.external == routines.ALONE:
-            return ""
-        if re.fullmatch(routines.PRODUCT, call.external):
-            return "product"
-        if re.fullmatch(routines.BLOCK, call.external):
-            if call.external not in self.functions:
-                parameters, sums, _, body = routines.block(call.external)
-                block = Kernel(call.external, temps=tuple(sums), body=tuple(body))
-                self.add_function(block, parameters)
-            return call.external
-        what = "a Python callback" if call.external.startswith("host") else (
-            f"LAPACK's {call.external.removeprefix(routines.LIBRARY)}")
+    def add_routine(self, name: str) -> None:
+        """Add an external routine, if it is a block of a product."""
+        if re.fullmatch(routines.BLOCK, name):
+            if name not in self.functions:
+                parameters, sums, _, body = routines.block(name)
+                self.add_function(Kernel(name, temps=tuple(sums), body=tuple(body)), parameters)
+            return
+        what = "a Python callback" if name.startswith("host") else (
+            f"LAPACK's {name.removeprefix(routines.LIBRARY)}")
         raise NotInNumba(f"{self.kernel.name} calls {what}, which a Numba program cannot do: it "
                          "runs without minijax. Compute that outside of the function, or use the "
                          "compiler llvm.")
@@ -420,13 +415,9 @@ class NumbaText(KernelText):
         self.write(f"return {text}")
 
     def print_call(self, call: Call) -> None:
-        name = self.program.routine(call)
-        args = [self.flattened(x) if isinstance(x, Buffer) else self.operand(x) for x in call.args]
-        if name == "product":
-            args.append(compute_type(accessed(call)[2].dtype))
-        self.flush()
-        if name:
-            self.write(f"{name}({', '.join(args)})")
+        if call.external != routines.ALONE:
+            self.program.add_routine(call.external)
+            super().print_call(call)
 
     def print_for(self, loop: For) -> None:
         if loop.vectorize == "reduce":
