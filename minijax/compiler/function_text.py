@@ -21,7 +21,7 @@ from .builder import identity_element
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interleaving import groups_in
-from .interrupts import POLL_DECLARATION, Poll, Strip, poll_interval, spend, strips
+from .interrupts import POLL_DECLARATION, Poll, Strip, poll_interval, spending, strips
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, cached_on_node, integer)
@@ -174,10 +174,10 @@ class FunctionText:
         if temps := {x: kernel.offsets[x] for x in ordered if places[x] >= count}:
             self.place_temps(array(count), temps)
 
-    def field(self, record: str, offset: int) -> str:
-        """The address that stands at an offset of a record, loaded at entry."""
+    def field(self, record: str, offset: int, t: str = "ptr") -> str:
+        """What stands at an offset of a record, by default an address, loaded at entry."""
         place = self.at_entry(f"getelementptr inbounds i8, ptr {record}, i64 {offset}")
-        return self.at_entry(f"load ptr, ptr {place}")
+        return self.at_entry(f"load {t}, ptr {place}")
 
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
         """Place temps at their offsets from the first cache line of some memory."""
@@ -483,11 +483,11 @@ class FunctionText:
         counter = Variable("", INT64)
         self.print_declare(Declare(counter, integer(0)))
         self.enclosing.append((loop, self.names[counter]))
-        self.while_loop(loop, counter)
+        self.while_loop(replace(loop, body=(*loop.body, *spending(self, loop, counter))))
         self.enclosing.pop()
 
-    def while_loop(self, loop: While, counter: Variable | None = None) -> None:
-        """A while loop; it polls for signals if its iterations are counted."""
+    def while_loop(self, loop: While) -> None:
+        """A while loop, without polls."""
         label = self.fresh("while")
         self.emit(f"br label %{label}")
         self.start_block(label)
@@ -495,8 +495,6 @@ class FunctionText:
         self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
         self.start_block(f"{label}.body")
         self.body(loop.body)
-        if self.poll and counter:
-            spend(self, loop, counter)
         self.emit(f"br label %{label}")
         self.start_block(f"{label}.end")
 

@@ -126,9 +126,9 @@ class Strip(Statement):
     stop: Operand
 
 
-def spend(text: Any, loop: While, counter: Variable) -> None:
-    """At the end of an iteration: count it, charge its cost to the budget of the function that
-    `text` prints, and poll when the budget is spent.
+def spending(text: Any, loop: While, counter: Variable) -> Sequence[Statement]:
+    """The end of an iteration: count it, charge its cost to the budget of the function that `text`
+    prints, and poll when the budget is spent.
 
     While loops share one budget of operations, in a register: reading the clock may take longer
     than their iterations.
@@ -144,7 +144,7 @@ def spend(text: Any, loop: While, counter: Variable) -> None:
     with b.when(b.lt(left, 0)):
         b.assign(budget, BUDGET)
         b.emit(Poll(loop, iterations))
-    text.body(b.scopes[0].statements)
+    return b.scopes[0].statements
 
 
 def strips(loop: For, start: Operand, stop: Operand, size: int) -> For:

@@ -130,9 +130,8 @@ class ModuleText:
         inner = self.printer()
         inner.poll, inner.is_outlined, inner.is_shared = poll, True, bool(outlined.blocks)
         for position, operand in enumerate(outlined.captures):
-            slot = inner.at_entry(f"getelementptr inbounds i8, ptr %frame, i64 {WORD * position}")
             t = llvm_type(operand.dtype) if isinstance(operand, Scalar) else "ptr"
-            inner.names[operand] = inner.at_entry(f"load {t}, ptr {slot}")
+            inner.names[operand] = inner.field("%frame", WORD * position, t)
         inner.allocate_private(outlined.private)
         start, stop = loop.start, loop.stop
         if outlined.blocks:

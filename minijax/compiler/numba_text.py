@@ -26,7 +26,7 @@ from .builder import Builder
 from .elementary import FORMULAS
 from .instructions import FLOAT16, rounded_to, widened
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Kernel, Let,
-                    Operand, Scalar, Statement, Variable, accesses, walk)
+                    Operand, Scalar, Statement, accesses, walk)
 from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .scalars import FLOAT32, kind_of
 from .text import KernelText, plain
@@ -319,16 +319,9 @@ class NumbaText(KernelText):
         if isinstance(x, Address):
             position = self.operand(x.index[0]) if len(x.index) == 1 else self.position(x)
             return plain(f"{self.flattened(x.buffer)}[{position}:]")
-        if isinstance(x, Buffer | Variable):
-            return self.named(x)
-        if not isinstance(x, Constant):
-            return super().operand(x, typed)
-        dtype, value = x.dtype, x.value
-        if kind_of(dtype) == "n":
-            return f"{compute_type(dtype)}({int(value.view('u2'))})"
-        if dtype in (INT64, BOOL, np.dtype(np.float64)):
-            return str(value)
-        return f"{dtype}({value!s})"
+        if isinstance(x, Constant) and kind_of(x.dtype) == "n":
+            return f"{compute_type(x.dtype)}({int(x.value.view('u2'))})"
+        return super().operand(x, x.dtype not in (INT64, BOOL, np.dtype(np.float64)))
 
     def flattened(self, buffer: Buffer) -> str:
         return self.named(buffer) + ".reshape(-1)" * (len(buffer.shape) != 1)
@@ -437,16 +430,10 @@ class NumbaText(KernelText):
         self.note(f"{self.note_lines.get(loop, '')}\n{loop.note}")
         start, stop, step = (int(x) for x in (
             loop.start.value, loop.stop.value, outlined.step))  # type: ignore[union-attr]
-        index = self.names[loop.index] = self.unused(*"ijklmn")
-        temps = self.temps(outlined.private)
-        block = self.unused("block")
-        self.write(f"for {block} in prange({outlined.blocks}):")
-        self.indent += 1
-        for line in temps:
-            self.write(line)
-        first = f"{start} + {block} * {step}" if start else f"{block} * {step}"
-        last = f"{first} + {step}" if (stop - start) % step == 0 else (
-            f"min({first} + {step}, {stop})")
-        self.inner(f"for {index} in range({first}, {last}):", loop.body)
-        self.indent -= 1
-        self.used_names.discard(index)
+        block, first, last = self.unused("block"), Scalar("", INT64), Scalar("", INT64)
+        begin = f"{start} + {block} * {step}" if start else f"{block} * {step}"
+        end = f"{begin} + {step}"
+        self.pending |= {first: begin, last: end if (stop - start) % step == 0 else (
+            f"min({end}, {stop})")}
+        self.inner(f"for {block} in prange({outlined.blocks}):", [
+            replace(loop, start=first, stop=last)], self.temps(outlined.private))
