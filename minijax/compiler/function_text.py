@@ -256,11 +256,6 @@ class FunctionText:
         return self.computed(
             "%at", f"getelementptr inbounds {array}, {self.pointer(buffer)} {data}{steps}")
 
-    def element(self, t: str, first: str, k: int) -> str:
-        """The address of the k-th element from an address on."""
-        offset = f"getelementptr inbounds {t}, ptr {first}, i64 {k}"
-        return self.computed("%at", offset) if k else first
-
     def pointer(self, buffer: Buffer) -> str:
         """The pointer type of a buffer."""
         return "ptr"

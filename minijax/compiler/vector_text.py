@@ -4,7 +4,7 @@ Builds on function_text.py; vectorization.py says which loops are printed so. ll
 the elementary functions, too. Chapter 26. In XLA: LLVM's loop vectoriser.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -225,8 +225,9 @@ class VectorText(FunctionText):
         """A group of interleaved loads, with the first that is printed."""
         if self.steps[load.target] is None:
             return  # printed with another one
-        t, place = llvm_type(load.target.dtype), self.first_of(group, load)
-        parts = [[self.vector_at(place, k, load) for k in range(len(group))]]
+        t = llvm_type(load.target.dtype)
+        parts = [[self.computed("%wide", f"load {self.in_lanes(t)}, {place}")
+                  for place in self.places(group, load)]]
         factors = prime_factors(len(group))
         for p in factors:  # every p-th element from the first on, from the second
             parts = [[self.sort_step(
@@ -253,19 +254,8 @@ class VectorText(FunctionText):
             parts = [[self.sort_step(t, vectors, order[first:first + n], len(factors))
                       for vectors in zip(*parts[k::rest], strict=True)
                       for first in range(0, p * n, n)] for k in range(rest)]
-        place = self.first_of(group, store)
-        for k, part in enumerate(parts[0]):
-            self.vector_at(place, k, store, f"{self.in_lanes(t)} {part}")
-
-    def vector_at(self, first: str, k: int, access: Load | Store, value: str = "") -> str:
-        """A vector of neighbours, the k-th from a place on: loaded, or stored if it is given."""
-        t = llvm_type(access.buffer.dtype)
-        place = self.element(t, first, k * self.lanes)
-        at = f"ptr {place}, align {access.buffer.dtype.itemsize}"
-        if not value:
-            return self.computed("%wide", f"load {self.in_lanes(t)}, {at}")
-        self.emit(f"store {value}, {at}")
-        return ""
+        for part, place in zip(parts[0], self.places(group, store), strict=True):
+            self.emit(f"store {self.in_lanes(t)} {part}, {place}")
 
     def sort_step(self, t: str, vectors: Sequence[str], order: Iterable[int], steps: int) -> str:
         """The name of a vector after one of so many steps of sorting. After one of many stands a
@@ -293,11 +283,15 @@ class VectorText(FunctionText):
         return self.computed("%part", f"shufflevector <{count} x {t}> {x}, <{count} x {t}> {y}, "
                              f"<{len(lanes)} x i32> <{', '.join(lanes)}>")
 
-    def first_of(self, group: Group, access: Load | Store) -> str:
-        """The address of the first element of a group, from one of its accesses."""
-        place = (self.last_of(access) if self.is_backwards(access, len(group))
+    def places(self, group: Group, access: Load | Store) -> Iterator[str]:
+        """Where the vectors of neighbours are that a group accesses, from one of its accesses."""
+        first = (self.last_of(access) if self.is_backwards(access, len(group))
                  else self.address(access.buffer, access.index))
-        return self.element(llvm_type(access.buffer.dtype), place, -group.index(access))
+        t, itemsize = llvm_type(access.buffer.dtype), access.buffer.dtype.itemsize
+        for k in range(len(group)):
+            offset = k * self.lanes - group.index(access)
+            place = f"getelementptr inbounds {t}, ptr {first}, i64 {offset}"
+            yield f"ptr {self.computed('%at', place)}, align {itemsize}"
 
     def print_store(self, store: Store) -> None:
         if self.steps.at(store.buffer, store.index) == 1:
