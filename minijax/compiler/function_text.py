@@ -236,14 +236,23 @@ class FunctionText:
     def elementary(self, let: Let, f: Function) -> None:
         """Inline an elementary function, or call it."""
         if f in self.module.called:
-            name = self.module.elementary_function(f)[bool(self.width)]  # of scalars or of vectors
-            arguments = ", ".join(map(self.typed, let.args))
-            return self.define(let.target,
-                               f"call {self.type_of(let.target.dtype)} {name}({arguments})")
+            return self.call_elementary(let, f)
         for parameter, x in zip(f.parameters, let.args, strict=True):
             self.alias(parameter, x)
         self.body(f.body)
         self.alias(let.target, f.result)
+
+    def call_elementary(self, let: Let, f: Function) -> None:
+        """Call an elementary function of vectors; for scalars, with zeros in the other lanes."""
+        name, vector = self.module.elementary_function(f), llvm_type(f.dtype, self.module.lanes)
+        arguments = [*map(self.typed, let.args)]
+        if not self.width:
+            zeros = f"insertelement {vector} zeroinitializer"
+            arguments = [f"{vector} {self.computed('%all', f'{zeros}, {x}, i64 0')}"
+                         for x in arguments]
+        call = f"call {vector} {name}({', '.join(arguments)})"
+        self.define(let.target, call if self.width else
+                    f"extractelement {vector} {self.computed('%results', call)}, i64 0")
 
     # Memory
 

@@ -64,11 +64,6 @@ def microkernel_assembly(name: str) -> str:
     return module.assembled(inner.text(f"void @{name}({signature})"))
 
 
-def numbered(t: str, x: str, count: int) -> str:
-    """A list of parameters or arguments of one type, named x0, x1 and so on."""
-    return "(" + ", ".join(f"{t} %{x}{k}" for k in range(count)) + ")"
-
-
 class ModuleText:
     """Prints one kernel: its function, the outlined loops, the helpers that they call."""
 
@@ -151,27 +146,15 @@ class ModuleText:
             self.interruptible |= {name} if interruptible else set()
         return self.names_by_text[text]
 
-    def elementary_function(self, f: Function) -> tuple[str, str]:
-        """The names of an elementary function, scalar and vectorised.
-
-        The scalar function computes zeros in the other lanes. It is not internal: LLVM would drop a
-        parameter that is the same constant everywhere, and the signatures would no longer match.
-        """
-        t = llvm_type(f.dtype)
-        v, name, vector = f"<{self.lanes} x {t}>", f"@{f.name}.{t}", f"@{f.name}.{self.lanes}.{t}"
-        count = len(f.parameters)
+    def elementary_function(self, f: Function) -> str:
+        """The name of an elementary function of vectors."""
+        t, name = llvm_type(f.dtype, self.lanes), f"@{f.name}.{self.lanes}.{llvm_type(f.dtype)}"
         if name not in self.functions:
             inner = self.printer()
             vectors = self.in_vectors(inner, self.lanes)
             for k, x in enumerate(f.parameters):
                 vectors.vectors[x], vectors.steps[x] = f"%x{k}", None
-            result = vectors.function(f)
-            self.functions[vector] = inner.text(
-                f"internal {v} {vector}{numbered(v, 'x', count)} {PURE}", f"{v} {result}")
-            self.functions[name] = "\n".join([
-                f"define hidden {t} {name}{numbered(t, 'x', count)} {PURE} {{",
-                *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
-                  for k in range(count)),
-                f"  %results = call {v} {vector}{numbered(v, 'all', count)}",
-                f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
-        return name, vector
+            signature = ", ".join(map(vectors.typed, f.parameters))
+            result = f"{t} {vectors.function(f)}"
+            self.functions[name] = inner.text(f"internal {t} {name}({signature}) {PURE}", result)
+        return name
