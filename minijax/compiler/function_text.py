@@ -166,13 +166,12 @@ class FunctionText:
         """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
         argument.
         """
-        places, count = self.module.places, len(kernel.buffers) - len(kernel.temps)
+        arguments = *kernel.inputs, *kernel.outputs, *kernel.constants
         items = self.field("%list", HEADER + WORD)
         array = lambda place: self.field(self.field(items, WORD * place), HEADER)
-        ordered = sorted((x for x in buffers if x in places), key=places.__getitem__)
-        self.names |= {x: array(places[x]) for x in ordered if places[x] < count}
-        if temps := {x: kernel.offsets[x] for x in ordered if places[x] >= count}:
-            self.place_temps(array(count), temps)
+        self.names |= {x: array(place) for place, x in enumerate(arguments) if x in buffers}
+        if temps := {x: kernel.offsets[x] for x in kernel.temps if x in buffers}:
+            self.place_temps(array(len(arguments)), temps)
 
     def field(self, record: str, offset: int, t: str = "ptr") -> str:
         """What stands at an offset of a record, by default an address, loaded at entry."""

@@ -6,13 +6,13 @@ Builds on probe.py. llvm.py prints the polls, pool.py loads the functions that t
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .arithmetic import Arithmetic
 from .builder import Builder
-from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, bodies,
-                    origin, walk)
+from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, origin,
+                    walk)
 from .probe import UNKNOWN_TRIP_COUNT, cost_of
 
 # In simple operations: a shorter loop does not poll; the interval between polls if the trip
@@ -164,23 +164,17 @@ def sites(kernel: Kernel) -> dict[Statement, int]:
     return {loop: number for number, loop in enumerate(loops)}
 
 
-def lines_of(kernel: Kernel) -> Iterator[str]:
-    """The user's line of each loop: of the operation that it implements, or of one inside it."""
+def line_of(kernel: Kernel, loop: int) -> str:
+    """The user's line of a loop, by its number: its own, else that of the nearest statement before
+    it that has one, or after it.
+    """
     operations, lines = kernel.notes["loops"], kernel.notes["lines"]
-
-    def line_of(each: Statement) -> str:
-        each = origin(each)
-        return operations.get(each) or getattr(each, "note", "") or lines.get(each, "")
-
-    def search(body: Sequence[Statement], before: str) -> Iterator[str]:
-        for each in body:
-            before = line_of(each) or before
-            if isinstance(each, For | While):
-                line = before or next(filter(None, map(line_of, walk((each,)))), "")
-                yield line.split("\n")[0]
-            for inner in bodies(each):
-                yield from search(inner, before)
-    return search(kernel.body, "")
+    every = [*walk(kernel.body)]
+    place = [k for k, each in enumerate(every) if isinstance(each, For | While)][loop]
+    for each in map(origin, (*every[place::-1], *every[place:])):
+        if line := operations.get(each) or getattr(each, "note", "") or lines.get(each):
+            return line.split("\n")[0]
+    return ""
 
 
 def interrupt_message(line: str, iterations: int) -> str:

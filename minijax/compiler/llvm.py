@@ -69,7 +69,6 @@ class ModuleText:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.places = {buffer: place for place, buffer in enumerate(kernel.buffers)}
         self.outlined = outlined_loops(kernel)
         self.names_by_text: dict[str, str] = {}  # texts of outlined functions → their names
         self.function_names: dict[tuple[For, str], str] = {}  # a loop, its poll → the name

@@ -9,7 +9,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from minijax.util.lazily import cached_property
 
 from . import cache, cpu, executable, llvm, pool
 from .costs import CompiledMemoryStats, costs_of, memory_of
-from .interrupts import interrupt_message, lines_of
+from .interrupts import interrupt_message, line_of
 from .loops import Kernel
 from .schedule import lower_to_kernel
 from .simplify import simplify
@@ -122,8 +121,8 @@ class Lowered:
 
         def describe_loop(loop: int) -> str:
             closed = program()
-            lines = lines_of(llvm.transformed(Lowered(closed, name).kernel)) if closed else ()
-            return interrupt_message(next(islice(lines, loop, None), ""), pool.iterations())
+            line = line_of(llvm.transformed(Lowered(closed, name).kernel), loop) if closed else ""
+            return interrupt_message(line, pool.iterations())
         return executable.callable_of(code, len(in_avals), out_avals,
                                       config.carried(describe_loop))
 
