@@ -118,8 +118,9 @@ class FunctionText:
 
     def text(self, signature: str, result: str = "void") -> str:
         """The function definition."""
+        self.leave(result)
         return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
-                          "  br label %start", "start:", *self.lines, f"  ret {result}", "}"])
+                          "  br label %start", "start:", *self.lines, "}"])
 
     def emit(self, instruction: str) -> None:
         """Append an instruction to the current block."""
@@ -445,11 +446,6 @@ class FunctionText:
         self.memory = self.at_entry(memory)
         self.place_temps(self.memory, dict(zip(temps, starts, strict=True)))
 
-    def free_private(self) -> None:
-        """Free the private temps."""
-        if self.memory:
-            self.emit(self.call("void", "PyMem_RawFree", f"ptr {self.memory}"))
-
     def outline(self, loop: For, outlined: Outlined) -> None:
         """Call an outlined loop with a frame of its arguments, and a block number."""
         poll = "" if outlined.blocks else self.poll
@@ -522,7 +518,7 @@ class FunctionText:
         label = self.fresh("check")
         self.emit(f"br i1 {self.value(check.ok)}, label %{label}.passed, label %{label}.failed")
         self.start_block(f"{label}.failed")
-        self.return_early(f"i32 {check.code}")
+        self.leave(f"i32 {check.code}")
         self.start_block(f"{label}.passed")
 
     def return_if_interrupted(self, status: str, loop: Statement, iterations: str = "-1") -> None:
@@ -534,21 +530,22 @@ class FunctionText:
         self.emit(f"br i1 {test}, label %{label}.leave, label %{label}.on")
         self.start_block(f"{label}.leave")
         if self.is_outlined:
-            self.return_early("void" if self.is_shared else "i32 1")
+            self.leave("void" if self.is_shared else "i32 1")
         else:
             if self.enclosing and not isinstance(loop, While):
                 loop, counter = self.enclosing[-1]
                 iterations = self.computed("%iterations", f"load i64, ptr {counter}")
             self.emit(self.call("void", "minijax_iterations", f"i64 {iterations}"))
-            self.return_early(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
+            self.leave(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
         self.start_block(f"{label}.on")
 
-    def return_early(self, status: str) -> None:
-        """Return early, after undoing what the function has set up."""
+    def leave(self, result: str) -> None:
+        """Return, after undoing what the function has set up."""
         if self.thread_limits:
             self.emit(self.call("void", ALONE, f"i64 {-self.thread_limits}"))
-        self.free_private()
-        self.emit(f"ret {status}")
+        if self.memory:
+            self.emit(self.call("void", "PyMem_RawFree", f"ptr {self.memory}"))
+        self.emit(f"ret {result}")
 
     def print_call(self, call: Call) -> None:
         operands = list(map(self.typed, call.args))

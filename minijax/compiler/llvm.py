@@ -135,7 +135,6 @@ class ModuleText:
             stop = b.min(b.add(start, outlined.step), stop)
             inner.body(b.scopes[0].statements)
         inner.polling_loop(loop, start, stop, outlined.step or loop.trip_count)
-        inner.free_private()
         interruptible = inner.returns_early and not inner.is_shared
         kind, status = ("i32", "i32 0") if interruptible else ("void", "void")
         text = inner.text(f"internal {kind} @loop(ptr noundef %frame, i64 %block) noinline", status)
