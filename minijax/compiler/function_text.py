@@ -147,7 +147,8 @@ class FunctionText:
         if isinstance(x, Address):
             return self.address(x.buffer, x.index)
         if isinstance(x, Buffer) and x.role == "local" and x not in self.names:
-            self.allocate_on_stack([x])
+            room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
+            self.names[x] = self.at_entry(room)
         return self.names[x]
 
     def typed(self, x: Operand | Variable | Buffer | Address) -> str:
@@ -186,12 +187,6 @@ class FunctionText:
         for temp, offset in offsets.items():
             place = f"getelementptr inbounds i8, ptr {aligned}, i64 {offset}"
             self.names[temp] = self.at_entry(place)
-
-    def allocate_on_stack(self, buffers: Iterable[Buffer]) -> None:
-        """Allocate buffers on the stack."""
-        for x in buffers:
-            room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
-            self.names[x] = self.at_entry(room)
 
     def at_entry(self, expression: str) -> str:
         """The name of a value that is computed in the entry block."""

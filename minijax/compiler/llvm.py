@@ -54,11 +54,10 @@ def _transformed(body: tuple[Statement, ...], shared: Collection[Buffer] = ()
 
 def microkernel_assembly(name: str) -> str:
     """A microkernel as a module of its own. Its rows are vectors, which stay in registers."""
-    parameters, registers, lanes, body = microkernel(name)
+    parameters, _, lanes, body = microkernel(name)
     module = ModuleText(Kernel(name))  # with nothing to outline
     inner = module.printer(lanes)
     inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
-    inner.allocate_on_stack(registers)
     inner.body(body)
     signature = ", ".join(map(inner.typed, parameters))
     return module.assembled(inner.text(f"void @{name}({signature})"))
