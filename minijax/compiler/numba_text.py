@@ -137,14 +137,13 @@ class Program:
         bodies = split_body(kernel.body, MAX_FUNCTION)
         if len(bodies) == 1:
             return self.printer.text(self.private)
-        parts, calls = [], []
+        calls = []
         for k, body in enumerate(bodies, 1):
             part, name = NumbaText(replace(kernel, body=tuple(body)), self), f"{self.entry}_part{k}"
             buffers = [x for x in dict.fromkeys(accesses(walk(body))) if x not in self.private]
             calls.append(f"{name}({', '.join(map(part.named, buffers))})")
-            parts.append(part.function(name, buffers))
-        whole = NumbaText(replace(kernel, body=()), self)
-        return "\n\n".join([*parts, whole.text(self.private, calls)])
+            self.functions[name] = part.function(name, buffers)
+        return NumbaText(replace(kernel, body=()), self).text(self.private, calls)
 
     def piece(self, loop: For) -> str:
         """The name of the function of an outlined loop; equal loops share one."""

@@ -4,14 +4,14 @@ Builds on function_text.py; vectorization.py says which loops are printed so. ll
 the elementary functions, too. Chapter 26. In XLA: LLVM's loop vectoriser.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.primitives.smooth_lengths import prime_factors
 
-from .arithmetic import Arithmetic
+from .builder import Builder
 from .loops import (BOOL, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
                     Operand, Read, Scalar, Store, Variable, integer)
 from .function_text import MANGLED, FunctionText, llvm_type, mangled
@@ -35,7 +35,7 @@ class VectorText(FunctionText):
         # Names of vectors: of all that differs between lanes, and of what is needed of the rest.
         self.vectors: dict[Operand | Variable, str] = {}
         self.steps = Steps()
-        self.totals: Mapping[Variable, str] = {}  # the vectors of what is summed in lanes
+        self.totals: Mapping[Variable, str] = {}  # the vectors of variables that are in memory
         self.groups: Mapping[Load | Store, Group] = {}  # of interleaved accesses, by their members
         self.stored: set[Store] = set()  # of them, those whose turn has been
         self.mask = ""  # which lanes run here, and have taken the branches around; empty: all
@@ -100,39 +100,27 @@ class VectorText(FunctionText):
         """The name of the result of an elementary function of vectors; its rare case is computed
         only if an element needs it.
         """
-        self.body(f.body)
-        result = self.value(f.result)
-        if not f.formulas[1:]:
-            return result
-        needs_it, rare = self.applied(f.formulas[1], f.parameters), f.formulas[2]
-        label, t = self.fresh("rare"), self.type_of(f.dtype)
-        place, test = self.at_entry(f"alloca {t}"), f"{self.in_lanes('i1')} {needs_it}"
-        self.emit(f"store {t} {result}, ptr {place}")
-        some = self.computed("%some", f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({test})")
-        self.emit(f"br i1 {some}, label %{label}, label %{label}.end")
-        self.start_block(label)
-        value = self.applied(rare, f.parameters)
-        chosen = self.computed("%y", f"select {test}, {t} {value}, {t} {result}")
-        self.emit(f"store {t} {chosen}, ptr {place}")
-        self.emit(f"br label %{label}.end")
-        self.start_block(f"{label}.end")
-        return self.computed("%y", f"load {t}, ptr {place}")
-
-    def applied(self, formula: Callable, args: Sequence[Operand]) -> str:
-        """The name of the result of a formula."""
-        b = Arithmetic()
-        result = formula(b, *args)
-        self.body(b.scopes[0].statements)
+        b, t = Builder(), self.type_of(f.dtype)
+        result, statements = f.with_branch(b, f.parameters), b.scopes[0].statements
+        self.totals = {each.variable: self.at_entry(f"alloca {t}") for each in statements
+                       if isinstance(each, Declare)}
+        for each in statements:
+            if isinstance(each, If):
+                label, is_any = self.fresh("rare"), f"@llvm.vector.reduce.or.v{self.lanes}i1"
+                some = self.computed("%some", f"call i1 {is_any}({self.typed(each.test)})")
+                self.emit(f"br i1 {some}, label %{label}, label %{label}.end")
+                self.start_block(label)
+            self.body([each])
+            if isinstance(each, If):
+                self.emit(f"br label %{label}.end")
+                self.start_block(f"{label}.end")
         return self.value(result)
 
     # Variables, which no other iteration sees; branches, with masks
 
-    def print_declare(self, declare: Declare) -> None:
-        self.alias(declare.variable, declare.value)
-
     def print_assign(self, assign: Assign | Declare) -> None:
         x, new = assign.variable, assign.value
-        if self.mask:
+        if self.mask and isinstance(assign, Assign):
             old, chosen = Scalar("", x.dtype), Scalar("", x.dtype)
             self.print_read(Read(old, x))
             self.define(chosen, f"select {self.in_lanes('i1')} {self.mask}, {self.typed(new)}, "
@@ -141,6 +129,9 @@ class VectorText(FunctionText):
         if x in self.totals:
             return self.emit(f"store {self.typed(new)}, ptr {self.totals[x]}")
         self.alias(x, new)
+
+    def print_declare(self, declare: Declare) -> None:
+        self.print_assign(declare)
 
     def print_if(self, branch: If) -> None:
         before, test, t = self.mask, self.value(branch.test), self.in_lanes("i1")
