@@ -88,7 +88,7 @@ def numba_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
 def compute_type(dtype: np.dtype) -> str:
     """The name of the type that scalars of a dtype have in the program."""
     if kind_of(dtype) != "n":
-        return "bool" if dtype == BOOL else str(dtype)
+        return "bool_" if dtype == BOOL else str(dtype)
     if dtype not in NARROW:
         raise NotInNumba(f"a Numba program has no {dtype}: only float16 and bfloat16 are passed as "
                          "their bits. Compute in float32, or use the compiler llvm.")
@@ -182,7 +182,7 @@ class Program:
         if "intrinsic" in words:
             yield "from numba.extending import intrinsic"
         types = [f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64)]
-        used = [name for name in ("empty", *types, "inf", "nan") if name in words]
+        used = [name for name in ("empty", "bool_", *types, "inf", "nan") if name in words]
         if used:
             yield f"from numpy import {', '.join(used)}"
 
@@ -208,7 +208,7 @@ class Program:
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
             yield f"    {name(x)} = {argument_text(x, aval, name(x))}"
         for x in kernel.outputs:
-            yield f"    {name(x)} = np.empty({x.shape}, np.{stored_type(x)})"
+            yield f"    {name(x)} = np.empty({x.shape}, np.{compute_type(x.dtype)})"
         arguments = [*map(name, (*kernel.inputs, *kernel.outputs)),
                      *(name(x).upper() for x in kernel.constants)]
         yield f"    {self.entry}({', '.join(arguments)})"
@@ -249,11 +249,6 @@ class Program:
                          "compiler llvm.")
 
 
-def stored_type(x: Buffer | Scalar) -> str:
-    """The name of the dtype of a buffer's array, or of a scalar that the host passes."""
-    return "bool_" if x.dtype == BOOL else compute_type(x.dtype)
-
-
 def argument_text(x: Buffer, aval: ShapedArray, name: str) -> str:
     """The expression of an argument in `main`: an array of its dtype, or of its bits or parts."""
     if aval.dtype.kind == "c":
@@ -276,10 +271,10 @@ def _array(x: Buffer) -> str:
     if kind_of(x.dtype) == "n":
         values = values.view(compute_type(x.dtype))
     if values.size <= MOST_WRITTEN and np.isfinite(values).all():
-        return f"np.array({values.tolist()}, np.{stored_type(x)})"
+        return f"np.array({values.tolist()}, np.{compute_type(x.dtype)})"
     packed = base64.b64encode(zlib.compress(values.tobytes())).decode()
     return (f"np.frombuffer(zlib.decompress(base64.b64decode(\n    {packed!r})), "
-            f"np.{stored_type(x)}).reshape({x.shape})")
+            f"np.{compute_type(x.dtype)}).reshape({x.shape})")
 
 
 class NumbaText(KernelText):
@@ -287,6 +282,7 @@ class NumbaText(KernelText):
 
     decorator = '@njit(nogil=True, error_model="numpy")'
     forms = FORMS
+    name_of = staticmethod(compute_type)
 
     def __init__(self, kernel: Kernel, program: Program) -> None:
         super().__init__(kernel, {*_helpers(), *FORMULAS, *RESERVED})
@@ -307,9 +303,6 @@ class NumbaText(KernelText):
         parallel = any(self.blocks_of(each) for each in walk(self.kernel.body))
         self.write(self.decorator.replace("(", "(parallel=True, " if parallel else "(", 1))
         return super().function(name, parameters, first)
-
-    def element(self, dtype: np.dtype) -> str:
-        return "np.bool_" if dtype == BOOL else compute_type(dtype)
 
     # -- expressions ---------------------------------------------------------------------------
 

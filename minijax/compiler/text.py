@@ -10,7 +10,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ def is_comment(line: str) -> bool:
 class KernelText:
     """Prints one kernel."""
 
+    name_of: Callable[[np.dtype], str] = staticmethod(str)  # the name of the dtype of a buffer
+
     def __init__(self, kernel: Kernel, reserved: Iterable[str] = ()) -> None:
         self.kernel = kernel
         every = list(walk(kernel.body))
@@ -122,11 +124,7 @@ class KernelText:
     def temps(self, buffers: Iterable[Buffer]) -> list[str]:
         """The allocations of temps."""
         return [f"{self.named(x)} = empty({x.shape[0] if len(x.shape) == 1 else x.shape}, "
-                f"{self.element(x.dtype)})" for x in buffers]
-
-    def element(self, dtype: np.dtype) -> str:
-        """The name of the dtype of a buffer."""
-        return str(dtype)
+                f"{self.name_of(x.dtype)})" for x in buffers]
 
     # -- names ---------------------------------------------------------------------------------
 

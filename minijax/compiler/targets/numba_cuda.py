@@ -13,7 +13,7 @@ import numpy as np
 from ..loops import (MMA, Address, Assign, Atomic, Barrier, Buffer, Call, Constant, Declare, For,
                      Index, Kernel, Launch, Let, Load, Operand, Shuffle, accesses, walk)
 from ..numba_text import (FORMS, Avals, NotInNumba, NumbaText, Program, Return, argument_text,
-                          compute_type, result_text, stored_type)
+                          compute_type, result_text)
 from ..scalars import kind_of
 from ..text import KernelText
 from .ptx import parameters
@@ -99,7 +99,7 @@ class CudaProgram(Program):
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
             yield f"    {name(x)} = cuda.to_device({argument_text(x, aval, name(x))}.reshape(-1))"
         for x in (*kernel.outputs, *kernel.temps):
-            yield f"    {name(x)} = cuda.device_array({max(x.size, 1)}, np.{stored_type(x)})"
+            yield f"    {name(x)} = cuda.device_array({max(x.size, 1)}, np.{compute_type(x.dtype)})"
         for x in kernel.constants:
             yield f"    {name(x)} = cuda.to_device({name(x).upper()}.reshape(-1))"
         host = HostText(replace(kernel, notes={}), self)
@@ -137,7 +137,7 @@ class CudaText(NumbaText):
         self.bounds |= {launch.block: launch.blocks, launch.thread: launch.threads}
         first = [f"{block}, {thread} = cuda.blockIdx.x, cuda.threadIdx.x"]
         first += [f"{self.named(x)} = cuda.{x.role}.array({max(x.size, 1)}, "
-                  f"{self.element(x.dtype)})"
+                  f"{self.name_of(x.dtype)})"
                   for x in own if x.role in ("shared", "local")]
         self.decorator = "@cuda.jit"
         return self.function(name, arguments, first)
