@@ -309,19 +309,16 @@ class NumbaText(KernelText):
     def operand(self, x: Any, typed: bool = False) -> str:
         """A constant has its type, but for indices, float64 and booleans."""
         if isinstance(x, Address):
-            position = self.operand(x.index[0]) if len(x.index) == 1 else self.position(x)
-            return plain(f"{self.flattened(x.buffer)}[{position}:]")
+            flat = ".reshape(-1)" * (len(x.buffer.shape) != 1)
+            return plain(f"{self.named(x.buffer)}{flat}[{self.position(x)}:]")
         if isinstance(x, Constant) and kind_of(x.dtype) == "n":
             return f"{compute_type(x.dtype)}({int(x.value.view('u2'))})"
         return super().operand(x, x.dtype not in (INT64, BOOL, np.dtype(np.float64)))
 
-    def flattened(self, buffer: Buffer) -> str:
-        return self.named(buffer) + ".reshape(-1)" * (len(buffer.shape) != 1)
-
     def position(self, x: Address) -> str:
         """The position of an element in row-major order."""
-        text = ""
-        for i, n in zip(x.index, x.buffer.shape, strict=True):
+        text, sizes = "", x.buffer.shape[len(x.buffer.shape) - len(x.index):]
+        for i, n in zip(x.index, sizes, strict=True):
             part = "" if isinstance(i, Constant) and not i.value else f"({self.operand(i)})"
             text = " + ".join(filter(None, [f"({text}) * {n}" * bool(text), part]))
         return plain(text or "0")

@@ -149,13 +149,12 @@ class VectorText(FunctionText):
             return self.define(read.target, f"load {t}, ptr {self.totals[x]}")
         self.alias(read.target, x)
 
-    def of_names(self, op: str, dtype: np.dtype, vectors: Iterable[str]) -> str:
+    def of_names(self, op: str, dtype: np.dtype, vectors: Sequence[str]) -> str:
         """The name of the result of an operation on vectors."""
-        target, args = Scalar("", dtype), []
-        for vector in vectors:
-            args.append(Scalar("", dtype))
-            self.vectors[args[-1]], self.steps[args[-1]] = vector, None
-        self.print_let(Let(target, op, tuple(args)))
+        target, args = Scalar("", dtype), tuple(Scalar("", dtype) for _ in vectors)
+        self.vectors |= zip(args, vectors, strict=True)
+        self.steps |= dict.fromkeys(args)
+        self.print_let(Let(target, op, args))
         return self.vectors[target]
 
     # Memory

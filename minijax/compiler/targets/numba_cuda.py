@@ -145,9 +145,6 @@ class CudaText(NumbaText):
     def place(self, buffer: Buffer, index: Index) -> str:
         return f"{self.named(buffer)}[{self.position(Address(buffer, index))}]"
 
-    def position(self, x: Address) -> str:
-        return self.operand(x.index[0]) if len(x.index) == 1 else super().position(x)
-
     def print_let(self, let: Let) -> None:
         is_rounded = let.target in self.summands and kind_of(let.target.dtype) == "f"
         args = factors(let) if is_rounded else ()
@@ -195,5 +192,4 @@ class HostText(CudaText):
                    f"({', '.join(map(self.operand, arguments))})")
 
     def print_load(self, load: Load) -> None:
-        position = self.position(Address(load.buffer, load.index)) if load.index else "0"
-        self.write(f"{self.named(load.target)} = {self.named(load.buffer)}[{position}]")
+        self.write(f"{self.named(load.target)} = {self.place(load.buffer, load.index)}")
