@@ -358,7 +358,7 @@ class NumbaText(KernelText):
         is_short_shift = op.startswith("sh") and isinstance(last, Constant) and last.value < bits
         form = self.forms.get(f"{op} {kind}") or self.forms.get(op)
         if form is None or is_short_shift and self.symbol(let):
-            text = super().expression(let, texts)
+            text = KernelText.expression(self, let, texts)
         else:
             other = f"u{dtype}" if kind == "i" else dtype.name.removeprefix("u")
             text = form.format(*texts, t=dtype, o=other, w=bits, h=bits // 2, d=letter,
