@@ -117,7 +117,7 @@ class Lowered:
 
             return numba_compiler.callable_of(self.kernel, out_avals)
         code = without_gc(lambda: cache.code_of(self.jaxpr, lambda: self.kernel))
-        program, name = weakref.ref(self.jaxpr), self.name  # it keeps the executable
+        program, name = weakref.ref(self.jaxpr), self.name  # a jaxpr keeps its executable
 
         def describe_loop(loop: int) -> str:
             closed = program()
