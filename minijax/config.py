@@ -216,7 +216,7 @@ class Flag:
         return f"<flag jax_{self.name} = {self.value!r}>"
 
 
-def carried(work: Callable[[], T]) -> Callable[[], T]:
+def carried(work: Callable[..., T]) -> Callable[..., T]:
     """Return `work` as it would run here: in another thread it sees this thread's flags.
 
     >>> with enable_x64(True):

@@ -20,7 +20,7 @@ from typing import Any
 
 from minijax import config
 from minijax.compiler.lowered import Lowered
-from minijax.compiler.numba_text import NotInNumba, stored_type
+from minijax.compiler.numba_text import NotInNumba, compute_type
 from minijax.compiler.targets import ptx
 from minijax.compiler.targets.numba_cuda import CudaProgram
 from minijax.core import tracing
@@ -125,7 +125,7 @@ def assemble(names: Iterable[str], folder: Path) -> Outcome:
                     except (NotInNumba, NotImplementedError) as error:
                         outcome.not_printed[f"{name}: {str(error)[:60]}"] += 1
                         continue
-                    kinds = [(each, [(stored_type(x) if hasattr(x, "role") else str(x.dtype),
+                    kinds = [(each, [(compute_type(x.dtype) if hasattr(x, "role") else str(x.dtype),
                                       hasattr(x, "role")) for x in arguments])
                              for each, arguments in program.launches.values()]
                     line = json.dumps([program.module(), kinds, ours(program.kernel)])

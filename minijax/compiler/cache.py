@@ -24,7 +24,6 @@ from minijax.core.jaxpr import ClosedJaxpr
 from . import cpu, host, llvm, pool, routines
 from .digest import constants_of, digest_of
 from .executable import WIDE, Code
-from .interrupts import equations_of
 from .library import blas
 from .loops import Kernel
 from .memory import ALIGNMENT
@@ -48,9 +47,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     if name and (kept := _unpickled(read(name, folder), closed)):
         text = lambda: llvm.assembly(kernel())
         return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
-    loops = kernel()
-    code = compile_or_load(loops, folder)._replace(
-        loops=equations_of(llvm.transformed(loops), closed))
+    code = compile_or_load(kernel(), folder)
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(constants_of(closed))}
         constants: list[Any] = [places.get(id(x), x) for x in code.constants]

@@ -28,7 +28,6 @@ class Code(NamedTuple):
     externals: frozenset[str]  # that it calls
     constants: Sequence[np.ndarray]
     workspace: int  # bytes
-    loops: Sequence[int] = ()  # for each of its loops the place of the equation that it is from
 
 
 def callable_of(code: Code, num_inputs: int, out_avals: Avals,
@@ -51,15 +50,14 @@ def callable_of(code: Code, num_inputs: int, out_avals: Avals,
 
     types = [(aval.shape, np.dtype(aval.dtype)) for aval in out_avals]
     # Anything but an array has no address to pass on: machine code would read elsewhere.
+    parameters = inputs = [f"x{k}" for k in range(num_inputs)]
     if num_inputs + len(out_avals) > WIDE:
         inputs, outputs, constants = ["*inputs"], ["*outputs"], ["*constants"]
         names |= {"types": types, "empty": recycling.empty, "constants": code.constants}
-        lines = [f"if len(inputs) != {num_inputs}: raise TypeError(f'call() takes {num_inputs} "
-                 "arguments, got {len(inputs)}')",
-                 "inputs = [x if type(x) is ndarray else asarray(x) for x in inputs]",
+        lines = ["inputs = [x if type(x) is ndarray else asarray(x) for x in ["
+                 f"{', '.join(parameters)}]]",
                  "outputs = [empty(shape, dtype) for shape, dtype in types]"]
     else:
-        inputs = [f"x{k}" for k in range(num_inputs)]
         outputs = [f"o{k}" for k in range(len(types))]
         constants = [f"c{k}" for k in range(len(code.constants))]
         names |= zip(constants, code.constants, strict=True)
@@ -73,7 +71,7 @@ def callable_of(code: Code, num_inputs: int, out_avals: Avals,
         arguments.append("w")
     lines += [f"status = run([{', '.join(arguments)}])", "if status: reraise(status, where)",
               f"return [{', '.join(outputs)}]"]
-    source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
+    source = f"def call({', '.join(parameters)}):\n" + "".join(f"    {x}\n" for x in lines)
     call = caches.written(source, "call", names)
     if isinstance(code.run, QuickCode):
         code.run.callers.add(call)

@@ -21,7 +21,7 @@ from .builder import identity_element
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interleaving import groups_in
-from .interrupts import POLL_DECLARATION, Poll, Strip, poll_interval, spend, strips
+from .interrupts import POLL_DECLARATION, Poll, Strip, poll_interval, spending, strips
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
                     Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
                     While, cached_on_node, integer)
@@ -118,8 +118,9 @@ class FunctionText:
 
     def text(self, signature: str, result: str = "void") -> str:
         """The function definition."""
+        self.leave(result)
         return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
-                          "  br label %start", "start:", *self.lines, f"  ret {result}", "}"])
+                          "  br label %start", "start:", *self.lines, "}"])
 
     def emit(self, instruction: str) -> None:
         """Append an instruction to the current block."""
@@ -146,7 +147,8 @@ class FunctionText:
         if isinstance(x, Address):
             return self.address(x.buffer, x.index)
         if isinstance(x, Buffer) and x.role == "local" and x not in self.names:
-            self.allocate_on_stack([x])
+            room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
+            self.names[x] = self.at_entry(room)
         return self.names[x]
 
     def typed(self, x: Operand | Variable | Buffer | Address) -> str:
@@ -166,18 +168,17 @@ class FunctionText:
         """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
         argument.
         """
-        places, count = self.module.places, len(kernel.buffers) - len(kernel.temps)
+        arguments = *kernel.inputs, *kernel.outputs, *kernel.constants
         items = self.field("%list", HEADER + WORD)
         array = lambda place: self.field(self.field(items, WORD * place), HEADER)
-        ordered = sorted((x for x in buffers if x in places), key=places.__getitem__)
-        self.names |= {x: array(places[x]) for x in ordered if places[x] < count}
-        if temps := {x: kernel.offsets[x] for x in ordered if places[x] >= count}:
-            self.place_temps(array(count), temps)
+        self.names |= {x: array(place) for place, x in enumerate(arguments) if x in buffers}
+        if temps := {x: kernel.offsets[x] for x in kernel.temps if x in buffers}:
+            self.place_temps(array(len(arguments)), temps)
 
-    def field(self, record: str, offset: int) -> str:
-        """The address that stands at an offset of a record, loaded at entry."""
+    def field(self, record: str, offset: int, t: str = "ptr") -> str:
+        """What stands at an offset of a record, by default an address, loaded at entry."""
         place = self.at_entry(f"getelementptr inbounds i8, ptr {record}, i64 {offset}")
-        return self.at_entry(f"load ptr, ptr {place}")
+        return self.at_entry(f"load {t}, ptr {place}")
 
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
         """Place temps at their offsets from the first cache line of some memory."""
@@ -186,12 +187,6 @@ class FunctionText:
         for temp, offset in offsets.items():
             place = f"getelementptr inbounds i8, ptr {aligned}, i64 {offset}"
             self.names[temp] = self.at_entry(place)
-
-    def allocate_on_stack(self, buffers: Iterable[Buffer]) -> None:
-        """Allocate buffers on the stack."""
-        for x in buffers:
-            room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
-            self.names[x] = self.at_entry(room)
 
     def at_entry(self, expression: str) -> str:
         """The name of a value that is computed in the entry block."""
@@ -236,14 +231,23 @@ class FunctionText:
     def elementary(self, let: Let, f: Function) -> None:
         """Inline an elementary function, or call it."""
         if f in self.module.called:
-            name = self.module.elementary_function(f)[bool(self.width)]  # of scalars or of vectors
-            arguments = ", ".join(map(self.typed, let.args))
-            return self.define(let.target,
-                               f"call {self.type_of(let.target.dtype)} {name}({arguments})")
+            return self.call_elementary(let, f)
         for parameter, x in zip(f.parameters, let.args, strict=True):
             self.alias(parameter, x)
         self.body(f.body)
         self.alias(let.target, f.result)
+
+    def call_elementary(self, let: Let, f: Function) -> None:
+        """Call an elementary function of vectors; for scalars, with zeros in the other lanes."""
+        name, vector = self.module.elementary_function(f), llvm_type(f.dtype, self.module.lanes)
+        arguments = [*map(self.typed, let.args)]
+        if not self.width:
+            zeros = f"insertelement {vector} zeroinitializer"
+            arguments = [f"{vector} {self.computed('%all', f'{zeros}, {x}, i64 0')}"
+                         for x in arguments]
+        call = f"call {vector} {name}({', '.join(arguments)})"
+        self.define(let.target, call if self.width else
+                    f"extractelement {vector} {self.computed('%results', call)}, i64 0")
 
     # Memory
 
@@ -255,10 +259,6 @@ class FunctionText:
         steps = "".join(f", {self.typed(x)}" for x in index)
         return self.computed(
             "%at", f"getelementptr inbounds {array}, {self.pointer(buffer)} {data}{steps}")
-
-    def element(self, t: str, first: str, k: int) -> str:
-        """The address of the k-th element from an address on."""
-        return self.computed("%at", f"getelementptr inbounds {t}, ptr {first}, i64 {k}")
 
     def pointer(self, buffer: Buffer) -> str:
         """The pointer type of a buffer."""
@@ -343,24 +343,22 @@ class FunctionText:
         one over the rest, too.
         """
         if loop.trip_count == lanes:
-            self.alias(loop.index, start)
-            return self.print_vectorized(Vectorized(loop, lanes))
+            return self.print_vectorized(Vectorized(loop, start, lanes))
         count = loop.trip_count or 0
         if isinstance(stop, Constant) and count > lanes and count % lanes and may_repeat(loop):
             k, last = Scalar("", INT64), integer(stop.value - lanes)
-            body = Let(loop.index, "min", (k, last)), Vectorized(loop, lanes)
+            body = Let(loop.index, "min", (k, last)), Vectorized(loop, loop.index, lanes)
             return self.loop(replace(loop, index=k, body=body), start, stop, lanes)
         rest = self.whole_vectors(start, stop, lanes)
-        self.loop(replace(loop, body=(Vectorized(loop, lanes),)), start, rest, lanes)
+        self.loop(replace(loop, body=(Vectorized(loop, loop.index, lanes),)), start, rest, lanes)
         if start is not loop.start or stop is not loop.stop or loop.trip_count is None:
             self.loop(loop, rest, stop)
         elif count % lanes:
-            self.alias(loop.index, rest)
-            self.print_vectorized(Vectorized(loop, lanes, count=count % lanes))
+            self.print_vectorized(Vectorized(loop, rest, lanes, count=count % lanes))
 
     def print_vectorized(self, vectorized: Vectorized) -> None:
         loop, lanes = vectorized.loop, vectorized.lanes
-        first = self.value(loop.index)
+        first = self.names[loop.index] = self.value(vectorized.first)
         for k, totals in enumerate(vectorized.totals):
             inner = self.module.in_vectors(self, lanes)
             inner.totals, inner.steps[loop.index] = totals, 1
@@ -383,12 +381,12 @@ class FunctionText:
         rows = tuple({x: self.identities(op, x.dtype, width) for x, op in ops.items()}
                      for _ in range(0, lanes, width))
         rest = self.whole_vectors(loop.start, loop.stop, lanes)
-        self.loop(replace(loop, body=(Vectorized(loop, width, rows),)), loop.start, rest, lanes)
+        body = Vectorized(loop, loop.index, width, rows),
+        self.loop(replace(loop, body=body), loop.start, rest, lanes)
         if count := (loop.trip_count or 0) % lanes:
-            self.alias(loop.index, rest)
-            self.print_vectorized(Vectorized(loop, width, rows[:-(-count // width)], count))
+            self.print_vectorized(Vectorized(loop, rest, width, rows[:-(-count // width)], count))
         for x, op in ops.items():
-            before, vector = Scalar("", x.dtype), f"<{width} x {llvm_type(x.dtype)}>"
+            before, vector = Scalar("", x.dtype), llvm_type(x.dtype, width)
             self.print_read(Read(before, x))
             total = self.combined(op, x.dtype, [
                 self.computed("%loaded", f"load {vector}, ptr {row[x]}") for row in rows], lanes)
@@ -397,7 +395,7 @@ class FunctionText:
 
     def identities(self, op: str, dtype: np.dtype, width: int) -> str:
         """The address of a vector of so many identity elements, which is stored."""
-        vector = f"<{width} x {llvm_type(dtype)}>"
+        vector = llvm_type(dtype, width)
         place = self.at_entry(f"alloca {vector}")
         zero = self.typed(Arithmetic().const(identity_element(op, dtype), dtype))
         self.emit(f"store {vector} splat ({zero}), ptr {place}")
@@ -408,9 +406,8 @@ class FunctionText:
         total, kind, names = Scalar("", dtype), llvm_type(dtype), list(vectors)
         while lanes > 1:
             if dtype == BOOL and len(names) == 1:
-                word = self.computed("%word", f"bitcast <{lanes} x i1> {names[0]} to i{lanes}")
-                test, wanted = ("eq", -1) if op in ("and", "min") else ("ne", 0)
-                self.define(total, f"icmp {test} i{lanes} {word}, {wanted}")
+                test = f"@llvm.vector.reduce.{'and' if op in ('and', 'min') else 'or'}.v{lanes}i1"
+                self.define(total, f"call i1 {test}(<{lanes} x i1> {names[0]})")
                 return total
             lanes //= 2
             width = lanes * 2 // max(len(names), 2)
@@ -443,11 +440,6 @@ class FunctionText:
         memory = self.call("noalias ptr", "PyMem_RawMalloc", f"i64 {size + ALIGNMENT}")
         self.memory = self.at_entry(memory)
         self.place_temps(self.memory, dict(zip(temps, starts, strict=True)))
-
-    def free_private(self) -> None:
-        """Free the private temps."""
-        if self.memory:
-            self.emit(self.call("void", "PyMem_RawFree", f"ptr {self.memory}"))
 
     def outline(self, loop: For, outlined: Outlined) -> None:
         """Call an outlined loop with a frame of its arguments, and a block number."""
@@ -485,11 +477,11 @@ class FunctionText:
         counter = Variable("", INT64)
         self.print_declare(Declare(counter, integer(0)))
         self.enclosing.append((loop, self.names[counter]))
-        self.while_loop(loop, counter)
+        self.while_loop(replace(loop, body=(*loop.body, *spending(self, loop, counter))))
         self.enclosing.pop()
 
-    def while_loop(self, loop: While, counter: Variable | None = None) -> None:
-        """A while loop; it polls for signals if its iterations are counted."""
+    def while_loop(self, loop: While) -> None:
+        """A while loop, without polls."""
         label = self.fresh("while")
         self.emit(f"br label %{label}")
         self.start_block(label)
@@ -497,8 +489,6 @@ class FunctionText:
         self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
         self.start_block(f"{label}.body")
         self.body(loop.body)
-        if self.poll and counter:
-            spend(self, loop, counter)
         self.emit(f"br label %{label}")
         self.start_block(f"{label}.end")
 
@@ -523,7 +513,7 @@ class FunctionText:
         label = self.fresh("check")
         self.emit(f"br i1 {self.value(check.ok)}, label %{label}.passed, label %{label}.failed")
         self.start_block(f"{label}.failed")
-        self.return_early(f"i32 {check.code}")
+        self.leave(f"i32 {check.code}")
         self.start_block(f"{label}.passed")
 
     def return_if_interrupted(self, status: str, loop: Statement, iterations: str = "-1") -> None:
@@ -535,21 +525,22 @@ class FunctionText:
         self.emit(f"br i1 {test}, label %{label}.leave, label %{label}.on")
         self.start_block(f"{label}.leave")
         if self.is_outlined:
-            self.return_early("void" if self.is_shared else "i32 1")
+            self.leave("void" if self.is_shared else "i32 1")
         else:
             if self.enclosing and not isinstance(loop, While):
                 loop, counter = self.enclosing[-1]
                 iterations = self.computed("%iterations", f"load i64, ptr {counter}")
             self.emit(self.call("void", "minijax_iterations", f"i64 {iterations}"))
-            self.return_early(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
+            self.leave(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
         self.start_block(f"{label}.on")
 
-    def return_early(self, status: str) -> None:
-        """Return early, after undoing what the function has set up."""
+    def leave(self, result: str) -> None:
+        """Return, after undoing what the function has set up."""
         if self.thread_limits:
             self.emit(self.call("void", ALONE, f"i64 {-self.thread_limits}"))
-        self.free_private()
-        self.emit(f"ret {status}")
+        if self.memory:
+            self.emit(self.call("void", "PyMem_RawFree", f"ptr {self.memory}"))
+        self.emit(f"ret {result}")
 
     def print_call(self, call: Call) -> None:
         operands = list(map(self.typed, call.args))

@@ -6,16 +6,14 @@ Builds on probe.py. llvm.py prints the polls, pool.py loads the functions that t
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 
 from .arithmetic import Arithmetic
 from .builder import Builder
-from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, bodies,
-                    origin, walk)
-from .probe import UNKNOWN_TRIP_COUNT, cost_of, note_of
+from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, origin,
+                    walk)
+from .probe import UNKNOWN_TRIP_COUNT, cost_of
 
 # In simple operations: a shorter loop does not poll; the interval between polls if the trip
 # count is known; and if it is unknown.
@@ -128,9 +126,9 @@ class Strip(Statement):
     stop: Operand
 
 
-def spend(text: Any, loop: While, counter: Variable) -> None:
-    """At the end of an iteration: count it, charge its cost to the budget of the function that
-    `text` prints, and poll when the budget is spent.
+def spending(text: Any, loop: While, counter: Variable) -> Sequence[Statement]:
+    """The end of an iteration: count it, charge its cost to the budget of the function that `text`
+    prints, and poll when the budget is spent.
 
     While loops share one budget of operations, in a register: reading the clock may take longer
     than their iterations.
@@ -146,7 +144,7 @@ def spend(text: Any, loop: While, counter: Variable) -> None:
     with b.when(b.lt(left, 0)):
         b.assign(budget, BUDGET)
         b.emit(Poll(loop, iterations))
-    text.body(b.scopes[0].statements)
+    return b.scopes[0].statements
 
 
 def strips(loop: For, start: Operand, stop: Operand, size: int) -> For:
@@ -166,48 +164,22 @@ def sites(kernel: Kernel) -> dict[Statement, int]:
     return {loop: number for number, loop in enumerate(loops)}
 
 
-def lines_of(kernel: Kernel) -> list[str]:
-    """The user's line of each loop: of the operation that it implements, or of one inside it."""
-    operations, lines = kernel.notes["loops"], kernel.notes["lines"]
-
-    def line_of(each: Statement) -> str:
-        each = origin(each)
-        return operations.get(each) or getattr(each, "note", "") or lines.get(each, "")
-
-    def search(body: Sequence[Statement], before: str) -> Iterator[str]:
-        for each in body:
-            before = line_of(each) or before
-            if isinstance(each, For | While):
-                line = before or next(filter(None, map(line_of, walk((each,)))), "")
-                yield line.split("\n")[0]
-            for inner in bodies(each):
-                yield from search(inner, before)
-    return list(search(kernel.body, ""))
-
-
-def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """All equations of a program, at any depth."""
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for closed in subjaxprs(eqn.params):
-            yield from _equations(closed.jaxpr)
-
-
-def equations_of(kernel: Kernel, closed: ClosedJaxpr) -> tuple[int, ...]:
-    """For each loop of a kernel the number of an equation with its line; -1 if there is none.
-
-    The numbers are equal in all programs with this kernel; the lines need not be.
+def line_of(kernel: Kernel, loop: int) -> str:
+    """The user's line of a loop, by its number: its own, else that of the nearest statement before
+    it that has one, or after it.
     """
-    places: dict[str, int] = {}
-    for place, eqn in enumerate(_equations(closed.jaxpr)):
-        places.setdefault(note_of(eqn), place)
-    return tuple(places.get(line, -1) if line else -1 for line in lines_of(kernel))
+    operations, lines = kernel.notes["loops"], kernel.notes["lines"]
+    every = [*walk(kernel.body)]
+    place = [k for k, each in enumerate(every) if isinstance(each, For | While)][loop]
+    for each in map(origin, (*every[place::-1], *every[place:])):
+        if line := operations.get(each) or getattr(each, "note", "") or lines.get(each):
+            return line.split("\n")[0]
+    return ""
 
 
-def interrupt_message(loop: int, iterations: int, equations: Sequence[int],
-                      closed: ClosedJaxpr | None) -> str:
-    """The message to a user whose program was interrupted in a loop, after some iterations."""
-    place = equations[loop] if loop < len(equations) else -1
-    line = "" if closed is None or place < 0 else note_of([*_equations(closed.jaxpr)][place])
+def interrupt_message(line: str, iterations: int) -> str:
+    """The message to a user whose program was interrupted in the loop of a line, after some
+    iterations.
+    """
     return ("interrupted in a loop" + (f" after {iterations:,} turns" if iterations >= 0 else "")
             + (f": {line}" if line else ""))

@@ -54,19 +54,13 @@ def _transformed(body: tuple[Statement, ...], shared: Collection[Buffer] = ()
 
 def microkernel_assembly(name: str) -> str:
     """A microkernel as a module of its own. Its rows are vectors, which stay in registers."""
-    parameters, registers, lanes, body = microkernel(name)
+    parameters, _, lanes, body = microkernel(name)
     module = ModuleText(Kernel(name))  # with nothing to outline
     inner = module.printer(lanes)
     inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
-    inner.allocate_on_stack(registers)
     inner.body(body)
     signature = ", ".join(map(inner.typed, parameters))
     return module.assembled(inner.text(f"void @{name}({signature})"))
-
-
-def numbered(t: str, x: str, count: int) -> str:
-    """A list of parameters or arguments of one type, named x0, x1 and so on."""
-    return "(" + ", ".join(f"{t} %{x}{k}" for k in range(count)) + ")"
 
 
 class ModuleText:
@@ -74,7 +68,6 @@ class ModuleText:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.places = {buffer: place for place, buffer in enumerate(kernel.buffers)}
         self.outlined = outlined_loops(kernel)
         self.names_by_text: dict[str, str] = {}  # texts of outlined functions → their names
         self.function_names: dict[tuple[For, str], str] = {}  # a loop, its poll → the name
@@ -130,9 +123,8 @@ class ModuleText:
         inner = self.printer()
         inner.poll, inner.is_outlined, inner.is_shared = poll, True, bool(outlined.blocks)
         for position, operand in enumerate(outlined.captures):
-            slot = inner.at_entry(f"getelementptr inbounds i8, ptr %frame, i64 {WORD * position}")
             t = llvm_type(operand.dtype) if isinstance(operand, Scalar) else "ptr"
-            inner.names[operand] = inner.at_entry(f"load {t}, ptr {slot}")
+            inner.names[operand] = inner.field("%frame", WORD * position, t)
         inner.allocate_private(outlined.private)
         start, stop = loop.start, loop.stop
         if outlined.blocks:
@@ -142,7 +134,6 @@ class ModuleText:
             stop = b.min(b.add(start, outlined.step), stop)
             inner.body(b.scopes[0].statements)
         inner.polling_loop(loop, start, stop, outlined.step or loop.trip_count)
-        inner.free_private()
         interruptible = inner.returns_early and not inner.is_shared
         kind, status = ("i32", "i32 0") if interruptible else ("void", "void")
         text = inner.text(f"internal {kind} @loop(ptr noundef %frame, i64 %block) noinline", status)
@@ -152,27 +143,15 @@ class ModuleText:
             self.interruptible |= {name} if interruptible else set()
         return self.names_by_text[text]
 
-    def elementary_function(self, f: Function) -> tuple[str, str]:
-        """The names of an elementary function, scalar and vectorised.
-
-        The scalar function computes zeros in the other lanes. It is not internal: LLVM would drop a
-        parameter that is the same constant everywhere, and the signatures would no longer match.
-        """
-        t = llvm_type(f.dtype)
-        v, name, vector = f"<{self.lanes} x {t}>", f"@{f.name}.{t}", f"@{f.name}.{self.lanes}.{t}"
-        count = len(f.parameters)
+    def elementary_function(self, f: Function) -> str:
+        """The name of an elementary function of vectors."""
+        t, name = llvm_type(f.dtype, self.lanes), f"@{f.name}.{self.lanes}.{llvm_type(f.dtype)}"
         if name not in self.functions:
             inner = self.printer()
             vectors = self.in_vectors(inner, self.lanes)
             for k, x in enumerate(f.parameters):
                 vectors.vectors[x], vectors.steps[x] = f"%x{k}", None
-            result = vectors.function(f)
-            self.functions[vector] = inner.text(
-                f"internal {v} {vector}{numbered(v, 'x', count)} {PURE}", f"{v} {result}")
-            self.functions[name] = "\n".join([
-                f"define hidden {t} {name}{numbered(t, 'x', count)} {PURE} {{",
-                *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
-                  for k in range(count)),
-                f"  %results = call {v} {vector}{numbered(v, 'all', count)}",
-                f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
-        return name, vector
+            signature = ", ".join(map(vectors.typed, f.parameters))
+            result = f"{t} {vectors.function(f)}"
+            self.functions[name] = inner.text(f"internal {t} {name}({signature}) {PURE}", result)
+        return name

@@ -20,7 +20,7 @@ from minijax.util.lazily import cached_property
 
 from . import cache, cpu, executable, llvm, pool
 from .costs import CompiledMemoryStats, costs_of, memory_of
-from .interrupts import interrupt_message
+from .interrupts import interrupt_message, line_of
 from .loops import Kernel
 from .schedule import lower_to_kernel
 from .simplify import simplify
@@ -117,11 +117,14 @@ class Lowered:
 
             return numba_compiler.callable_of(self.kernel, out_avals)
         code = without_gc(lambda: cache.code_of(self.jaxpr, lambda: self.kernel))
-        program = weakref.ref(self.jaxpr)  # which keeps the executable
+        program, name = weakref.ref(self.jaxpr), self.name  # a jaxpr keeps its executable
 
         def describe_loop(loop: int) -> str:
-            return interrupt_message(loop, pool.iterations(), code.loops, program())
-        return executable.callable_of(code, len(in_avals), out_avals, describe_loop)
+            closed = program()
+            line = line_of(llvm.transformed(Lowered(closed, name).kernel), loop) if closed else ""
+            return interrupt_message(line, pool.iterations())
+        return executable.callable_of(code, len(in_avals), out_avals,
+                                      config.carried(describe_loop))
 
     def compile_for(self, processor: Any) -> Callable[..., list]:
         """A callable of launches on a GPU, from buffers in its memory."""

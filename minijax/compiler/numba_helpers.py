@@ -117,16 +117,3 @@ def saturated(x, dtype, least, most):
     if x <= least:
         return dtype(least)
     return dtype(most) if x >= most else dtype(x)
-
-
-@njit
-def product(x, x_batch, x_row, x_term, y, y_batch, y_column, y_term, z, batch, m, n, k, dtype):
-    """Products of stacked matrices, by rows of the second: z[b] = x[b] @ y[b]."""
-    for b in range(batch):
-        for i in range(m):
-            row = z[(b * m + i) * n:(b * m + i + 1) * n]
-            row[:] = dtype(0)
-            for term in range(k):
-                factor = dtype(x[b * x_batch + i * x_row + term * x_term])
-                for j in range(n):
-                    row[j] += factor * dtype(y[b * y_batch + term * y_term + j * y_column])

@@ -25,28 +25,31 @@ from . import routines
 from .builder import Builder
 from .elementary import FORMULAS
 from .instructions import FLOAT16, rounded_to, widened
-from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
-                    Let, Operand, Scalar, Statement, Variable, accessed, accesses, walk)
+from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Kernel, Let,
+                    Operand, Scalar, Statement, accesses, walk)
 from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .scalars import FLOAT32, kind_of
-from .text import OPERATORS, KernelText, plain
+from .text import KernelText, plain
 from .vectors import function, functions_in
 
-# The helper of an operation on a kind of numbers; {w} is their width in bits, {h} half of it.
-HELPERS = {
-    "fma f": "fma", "min f": "minimum", "max f": "maximum",
-    "div i": "divide", "div u": "divide_unsigned", "rem i": "remainder",
-    "rem u": "remainder_unsigned", "halves i": "halves {h}", "shl i": "shift_left {w}",
-    "shl u": "shift_left {w}", "shr_arithmetic i": "shift_right {w}",
-    "shr_logical u": "shift_right_unsigned {w}"}
-# What Python writes otherwise, or NumPy has by the same name.
-EXPRESSIONS = {
-    "neg u": "{t}(0) - ({0})", "neg i": "-({0})", "neg f": "-({0})", "abs u": "{0}",
-    "abs": "abs({0})", "not b": "not ({0})", "add b": "({0}) | ({1})", "mul b": "({0}) & ({1})",
-    "min b": "({0}) & ({1})", "max b": "({0}) | ({1})", "min": "min({0}, {1})",
-    "max": "max({0}, {1})", "select": "({1}) if ({0}) else ({2})", "rem f": "np.fmod({0}, {1})",
+# How operations are written that are no operators of Python, on a kind of numbers or on all: as
+# calls of helpers or of NumPy, or otherwise. {t} is the type, {o} that of the other sign, {w} its
+# width in bits, {h} half of it; {d} is f or d, a letter for its floats, and {f} is f or none.
+FORMS = {
+    "fma": "fma({0}, {1}, {2})", "min f": "minimum({0}, {1})", "max f": "maximum({0}, {1})",
+    "div i": "divide({0}, {1})", "div u": "divide_unsigned({0}, {1})",
+    "rem i": "remainder({0}, {1})", "rem u": "remainder_unsigned({0}, {1})",
+    "halves": "halves({0}, {1}, {h})", "shl": "shift_left({0}, {1}, {w})",
+    "shr_arithmetic i": "shift_right({0}, {1}, {w})",
+    "shr_arithmetic u": "shift_right({o}({0}), {o}({1}), {w})",
+    "shr_logical i": "shift_right_unsigned({o}({0}), {o}({1}), {w})",
+    "shr_logical u": "shift_right_unsigned({0}, {1}, {w})",
+    "neg u": "{t}(0) - ({0})", "abs u": "{0}", "abs": "abs({0})", "not b": "not ({0})",
+    "add b": "({0}) | ({1})", "mul b": "({0}) & ({1})", "min b": "({0}) & ({1})",
+    "max b": "({0}) | ({1})", "min": "min({0}, {1})", "max": "max({0}, {1})",
+    "select": "({1}) if ({0}) else ({2})", "rem f": "np.fmod({0}, {1})",
     **{name: f"np.{name}({{0}})" for name in ("sqrt", "floor", "ceil", "trunc")},
-    "copysign": "np.copysign({0}, {1})", "round_even": "np.rint({0})"}
+    "round_even": "np.rint({0})", "copysign": "np.copysign({0}, {1})"}
 NARROW = FLOAT16, BFLOAT16  # of which an array is passed as its bits
 # Other names of a module, and of Python that it reads: a kernel may be called `main` or `max`.
 RESERVED = set("np njit prange intrinsic cuda libdevice base64 zlib main min max abs".split())
@@ -85,7 +88,7 @@ def numba_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
 def compute_type(dtype: np.dtype) -> str:
     """The name of the type that scalars of a dtype have in the program."""
     if kind_of(dtype) != "n":
-        return "bool" if dtype == BOOL else str(dtype)
+        return "bool_" if dtype == BOOL else str(dtype)
     if dtype not in NARROW:
         raise NotInNumba(f"a Numba program has no {dtype}: only float16 and bfloat16 are passed as "
                          "their bits. Compute in float32, or use the compiler llvm.")
@@ -106,6 +109,12 @@ def _words(text: str) -> set[str]:
     return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
 
 
+class Return(Statement):
+    """The result of a function."""
+
+    value: Operand
+
+
 class Program:
     """A module: imports, helpers, elementary functions, the kernel, and `main`."""
 
@@ -119,39 +128,37 @@ class Program:
         names = [f.name for f in {*functions_in(kernel.body)}]
         self.plain_names = {name for name in names if names.count(name) == 1}
         self.printer = self.dialect(kernel, self)
-        self.entry = self.printer.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
+        self.entry = self.printer.entry
         self.body = self.kernel_functions()
 
     def kernel_functions(self) -> str:
         """The kernel's function; a long one calls its parts, whose only values are buffers."""
-        kernel, printer = self.kernel, self.printer
-        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        names = [*map(printer.named, arguments)]
-        first = printer.described(arguments) + printer.temps(
-            x for x in kernel.temps if x not in self.private)
+        kernel = self.kernel
         bodies = split_body(kernel.body, MAX_FUNCTION)
         if len(bodies) == 1:
-            return printer.function(self.entry, names, first)
-        parts, calls = [], []
+            return self.printer.text(self.private)
+        calls = []
         for k, body in enumerate(bodies, 1):
-            part = NumbaText(replace(kernel, body=tuple(body)), self)
-            buffers = [part.named(x) for x in dict.fromkeys(accesses(walk(body)))
-                       if x not in self.private]
-            name = f"{self.entry}_part{k}"
-            calls.append(f"{name}({', '.join(buffers)})")
-            parts.append(part.function(name, buffers))
-        whole = NumbaText(replace(kernel, body=()), self)
-        return "\n\n".join([*parts, whole.function(self.entry, names, first + calls)])
+            part, name = NumbaText(replace(kernel, body=tuple(body)), self), f"{self.entry}_part{k}"
+            buffers = [x for x in dict.fromkeys(accesses(walk(body))) if x not in self.private]
+            calls.append(f"{name}({', '.join(map(part.named, buffers))})")
+            self.functions[name] = part.function(name, buffers)
+        return NumbaText(replace(kernel, body=()), self).text(self.private, calls)
 
     def piece(self, loop: For) -> str:
         """The name of the function of an outlined loop; equal loops share one."""
         first = self.outlined[loop].first or loop
         if first not in self.pieces:
             name = self.pieces[first] = f"loop{len(self.pieces) + 1}"
-            printer = NumbaText(Kernel(name, body=(first,), notes=self.kernel.notes), self)
-            parameters = [*map(printer.named, self.outlined[first].captures)]
-            self.functions[name] = printer.function(name, parameters)  # after what it calls
+            piece = Kernel(name, body=(first,), notes=self.kernel.notes)
+            self.add_function(piece, self.outlined[first].captures)
         return self.pieces[first]
+
+    def add_function(self, function: Kernel, parameters: Iterable[Any]) -> None:
+        """Add a function to the program, after those that it calls."""
+        printer = self.dialect(function, self)
+        text = printer.function(function.name, parameters, printer.temps(function.temps))
+        self.functions[function.name] = text
 
     def module(self) -> str:
         """The compiled part of the program: everything but `main`."""
@@ -175,7 +182,7 @@ class Program:
         if "intrinsic" in words:
             yield "from numba.extending import intrinsic"
         types = [f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64)]
-        used = [name for name in ("empty", *types, "inf", "nan") if name in words]
+        used = [name for name in ("empty", "bool_", *types, "inf", "nan") if name in words]
         if used:
             yield f"from numpy import {', '.join(used)}"
 
@@ -201,7 +208,7 @@ class Program:
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
             yield f"    {name(x)} = {argument_text(x, aval, name(x))}"
         for x in kernel.outputs:
-            yield f"    {name(x)} = np.empty({x.shape}, np.{stored_type(x)})"
+            yield f"    {name(x)} = np.empty({x.shape}, np.{compute_type(x.dtype)})"
         arguments = [*map(name, (*kernel.inputs, *kernel.outputs)),
                      *(name(x).upper() for x in kernel.constants)]
         yield f"    {self.entry}({', '.join(arguments)})"
@@ -210,54 +217,36 @@ class Program:
         yield f"    return {', '.join(results) or '()'}\n"
 
     def elementary(self, name: str, dtype: np.dtype) -> str:
-        """The name of an elementary function of a dtype; its text is added to the program."""
-        called = name if name in self.plain_names else f"{name}_{dtype}"
-        if called not in self.functions:
-            f, b = function(name, dtype), Builder()
-            result = f.with_branch(b, f.parameters)
-            self.functions[called] = self.defined(called, f.parameters, b, result)
-        return called
+        """The name of an elementary function of a dtype."""
+        f, called = function(name, dtype), name if name in self.plain_names else f"{name}_{dtype}"
+        return self.defined(called, f.parameters, lambda b, *args: f.with_branch(b, args))
 
     def conversion(self, dtype: np.dtype, is_back: bool) -> str:
         """The name of the conversion of a narrow float to float32, or back."""
+        x, formula = Scalar("x", FLOAT32 if is_back else dtype), rounded_to if is_back else widened
         called = f"{'to' if is_back else 'from'}_{dtype}"
-        if called not in self.functions:
-            x, b = Scalar("x", FLOAT32 if is_back else dtype), Builder()
-            formula = rounded_to if is_back else widened
-            result = infix(lambda x: formula(x, dtype))(b, x)
-            self.functions[called] = self.defined(called, (x,), b, result)
-        return called
+        return self.defined(called, (x,), infix(lambda x: formula(x, dtype)))
 
-    def defined(self, name: str, parameters: Sequence[Scalar], b: Builder, result: Any) -> str:
-        """The text of a function."""
-        printer = self.dialect(Kernel(name, body=tuple(b.scopes[0].statements)), self, [result])
-        return printer.function(name, map(printer.named, parameters))
+    def defined(self, name: str, parameters: Sequence[Scalar], formula: Callable) -> str:
+        """The name of the function of a formula; its text is added to the program."""
+        if name not in self.functions:
+            b = Builder()
+            b.emit(Return(formula(b, *parameters)))
+            self.add_function(Kernel(name, body=tuple(b.scopes[0].statements)), parameters)
+        return name
 
-    def routine(self, call: Call) -> str:
-        """The name of an external routine."""
-        if call.external == routines.ALONE:
-            return ""
-        if re.fullmatch(routines.PRODUCT, call.external):
-            return "product"
-        if re.fullmatch(routines.BLOCK, call.external):
-            if call.external not in self.functions:
-                parameters, sums, _, body = routines.block(call.external)
-                kernel = Kernel(call.external, temps=tuple(sums), body=tuple(body))
-                printer = NumbaText(kernel, self, flat=parameters)
-                names = [*map(printer.named, parameters)]
-                text = printer.function(call.external, names, printer.temps(sums))
-                self.functions[call.external] = text
-            return call.external
-        what = "a Python callback" if call.external.startswith("host") else (
-            f"LAPACK's {call.external.removeprefix(routines.LIBRARY)}")
+    def add_routine(self, name: str) -> None:
+        """Add an external routine, if it is a block of a product."""
+        if re.fullmatch(routines.BLOCK, name):
+            if name not in self.functions:
+                parameters, sums, _, body = routines.block(name)
+                self.add_function(Kernel(name, temps=tuple(sums), body=tuple(body)), parameters)
+            return
+        what = "a Python callback" if name.startswith("host") else (
+            f"LAPACK's {name.removeprefix(routines.LIBRARY)}")
         raise NotInNumba(f"{self.kernel.name} calls {what}, which a Numba program cannot do: it "
                          "runs without minijax. Compute that outside of the function, or use the "
                          "compiler llvm.")
-
-
-def stored_type(x: Buffer | Scalar) -> str:
-    """The name of the dtype of a buffer's array, or of a scalar that the host passes."""
-    return "bool_" if x.dtype == BOOL else compute_type(x.dtype)
 
 
 def argument_text(x: Buffer, aval: ShapedArray, name: str) -> str:
@@ -265,10 +254,8 @@ def argument_text(x: Buffer, aval: ShapedArray, name: str) -> str:
     if aval.dtype.kind == "c":
         return (f"np.asarray({name}, np.{aval.dtype}, order='C').reshape(-1).view(np.{x.dtype})"
                 f".reshape({x.shape})")
-    if x.dtype == BFLOAT16:
-        return f"np.asarray({name}, order='C').view(np.uint16)"
-    array = f"np.asarray({name}, np.{'bool_' if x.dtype == BOOL else x.dtype}, order='C')"
-    return f"{array}.view(np.uint16)" if x.dtype == FLOAT16 else array
+    dtype = f"np.{'bool_' if x.dtype == BOOL else x.dtype}, " * (x.dtype != BFLOAT16)
+    return f"np.asarray({name}, {dtype}order='C')" + ".view(np.uint16)" * (x.dtype in NARROW)
 
 
 def result_text(x: Buffer, aval: ShapedArray) -> str:
@@ -284,28 +271,26 @@ def _array(x: Buffer) -> str:
     if kind_of(x.dtype) == "n":
         values = values.view(compute_type(x.dtype))
     if values.size <= MOST_WRITTEN and np.isfinite(values).all():
-        return f"np.array({values.tolist()}, np.{stored_type(x)})"
+        return f"np.array({values.tolist()}, np.{compute_type(x.dtype)})"
     packed = base64.b64encode(zlib.compress(values.tobytes())).decode()
     return (f"np.frombuffer(zlib.decompress(base64.b64decode(\n    {packed!r})), "
-            f"np.{stored_type(x)}).reshape({x.shape})")
+            f"np.{compute_type(x.dtype)}).reshape({x.shape})")
 
 
 class NumbaText(KernelText):
     """Prints one function of a program."""
 
     decorator = '@njit(nogil=True, error_model="numpy")'
+    forms = FORMS
+    name_of = staticmethod(compute_type)
 
-    def __init__(self, kernel: Kernel, program: Program, results: Sequence[Operand] = (),
-                 flat: Sequence[Any] = ()) -> None:
-        super().__init__(kernel)
-        self.program, self.results = program, results
-        self.counts.update(results)
-        self.used_names |= {*_helpers(), *FORMULAS, *RESERVED}
+    def __init__(self, kernel: Kernel, program: Program) -> None:
+        super().__init__(kernel, {*_helpers(), *FORMULAS, *RESERVED})
+        self.program = program
         self.reassociable: set[Any] = set()
         loops = [each for each in walk(kernel.body)
                  if isinstance(each, For) and isinstance(each.start, Constant)]
         self.counters = {each.index for each in loops if not self.blocks_of(each)}
-        self.flat = {x for x in flat if isinstance(x, Buffer)}
         # Integers that are not negative, and the most that they can be.
         self.bounds: dict[Any, int] = {each.index: int(each.stop.value) for each in loops
                                        if isinstance(each.stop, Constant)}
@@ -314,79 +299,36 @@ class NumbaText(KernelText):
         """The number of blocks of a loop that threads share; 0 for other statements."""
         return outlined.blocks if (outlined := self.program.outlined.get(loop)) else 0
 
-    def function(self, name: str, parameters: Iterable[str], first: Sequence[str] = ()) -> str:
-        """The text of a function with this body."""
+    def function(self, name: str, parameters: Iterable[Any], first: Sequence[str] = ()) -> str:
         parallel = any(self.blocks_of(each) for each in walk(self.kernel.body))
         self.write(self.decorator.replace("(", "(parallel=True, " if parallel else "(", 1))
-        self.inner(f"def {name}({', '.join(parameters)}):", self.kernel.body, first)
-        return "\n".join(self.lines) + "\n"
-
-    def body(self, statements: Sequence[Statement]) -> None:
-        if statements is not self.kernel.body or not self.results:
-            return super().body(statements)
-        for statement in statements:
-            self.print(statement)
-        result = self.operands(self.results)
-        self.flush()
-        self.write(f"return {result}")
-
-    def element(self, dtype: np.dtype) -> str:
-        return "np.bool_" if dtype == BOOL else compute_type(dtype)
+        return super().function(name, parameters, first)
 
     # -- expressions ---------------------------------------------------------------------------
 
     def operand(self, x: Any, typed: bool = False) -> str:
         """A constant has its type, but for indices, float64 and booleans."""
         if isinstance(x, Address):
-            position = self.operand(x.index[0]) if len(x.index) == 1 else self.position(x)
-            return plain(f"{self.flattened(x.buffer)}[{position}:]")
-        if isinstance(x, Buffer | Variable):
-            return self.named(x)
-        if not isinstance(x, Constant):
-            return super().operand(x, typed)
-        dtype, value = x.dtype, x.value
-        if kind_of(dtype) == "n":
-            return f"{compute_type(dtype)}({int(value.view('u2'))})"
-        if dtype in (INT64, BOOL, np.dtype(np.float64)):
-            return str(value)
-        return f"{dtype}({value!s})"
-
-    def flattened(self, buffer: Buffer) -> str:
-        flat = buffer in self.flat or len(buffer.shape) == 1
-        return self.named(buffer) + ("" if flat else ".reshape(-1)")
+            flat = ".reshape(-1)" * (len(x.buffer.shape) != 1)
+            return plain(f"{self.named(x.buffer)}{flat}[{self.position(x)}:]")
+        if isinstance(x, Constant) and kind_of(x.dtype) == "n":
+            return f"{compute_type(x.dtype)}({int(x.value.view('u2'))})"
+        return super().operand(x, x.dtype not in (INT64, BOOL, np.dtype(np.float64)))
 
     def position(self, x: Address) -> str:
         """The position of an element in row-major order."""
-        text = ""
-        for i, n in zip(x.index, x.buffer.shape, strict=True):
+        text, sizes = "", x.buffer.shape[len(x.buffer.shape) - len(x.index):]
+        for i, n in zip(x.index, sizes, strict=True):
             part = "" if isinstance(i, Constant) and not i.value else f"({self.operand(i)})"
             text = " + ".join(filter(None, [f"({text}) * {n}" * bool(text), part]))
         return plain(text or "0")
 
-    def place(self, buffer: Buffer, index: Index) -> str:
-        """An element. Numba tests whether an index is negative, which prevents vectorisation,
-        unless it is the counter of a loop with a constant start, or its type is unsigned.
+    def subscript(self, x: Operand) -> str:
+        """Numba tests whether an index is negative, which prevents vectorisation, unless it is the
+        counter of a loop with a constant start, or its type is unsigned.
         """
-        texts = [text if isinstance(x, Constant) or x in self.counters else f"uint64({text})"
-                 for x, text in ((x, self.operand(x)) for x in index)]
-        flat = "" if len(index) == len(buffer.shape) or buffer in self.flat else ".flat"
-        return f"{self.named(buffer)}{flat}[{', '.join(texts) or '()'}]"
-
-    def print_let(self, let: Let) -> None:
-        self.shorten(let.args)
-        texts = [self.operand(x) for x in let.args]
-        bound = self.bound(let)
-        if let.op in ("add", "mul") and let.target in self.reassociable and (
-                kind_of(let.target.dtype) == "f"):
-            text = f"{'plus' if let.op == 'add' else 'times'}({', '.join(texts)})"
-        elif let.op in FORMULAS:
-            name = self.program.elementary(let.op, let.target.dtype)
-            text = f"{name}({', '.join(texts)})"
-        elif let.op in ("div", "rem") and bound is not None:
-            text = f"({texts[0]}) {'//' if let.op == 'div' else '%'} {texts[1]}"
-        else:
-            text = self.expression(let.op, let.args[-1], texts, let.target.dtype)
-        self.define(let.target, plain(text))
+        text = self.operand(x)
+        return text if isinstance(x, Constant) or x in self.counters else f"uint64({text})"
 
     def bound(self, let: Let) -> int | None:
         """The upper bound of an index; None for other numbers, and if it may be negative."""
@@ -394,38 +336,36 @@ class NumbaText(KernelText):
             return None
         x, y = (int(x.value) if isinstance(x, Constant) else self.bounds.get(x, -1)
                 for x in let.args)
-        if min(x, y) < 0 or let.op in ("div", "rem") and not isinstance(let.args[1], Constant):
+        is_divided = let.op in ("div", "rem")
+        if min(x, y) < 0 or is_divided and not (isinstance(let.args[1], Constant) and y):
             return None
         most = BOUNDS[let.op](x, y)
-        if y == 0 and let.op in ("div", "rem") or most >= 1 << 63:
-            return None
-        self.bounds[let.target] = most
-        return most
+        return self.bounds.setdefault(let.target, most) if most < 1 << 63 else None
 
-    def expression(self, op: str, last: Operand, texts: list[str], target: np.dtype) -> str:
-        """The expression of an operation; 64-bit results of Numba are truncated to the dtype."""
-        if op in ("convert", "bitcast"):
-            return getattr(self, op)(texts[0], last.dtype, target)
+    def expression(self, let: Let, texts: Sequence[str]) -> str:
+        """64-bit results of Numba are truncated to the dtype."""
+        op, target, last, bound = let.op, let.target, let.args[-1], self.bound(let)
         dtype, kind = last.dtype, kind_of(last.dtype)
-        if op == "select":
-            return EXPRESSIONS[op].format(*texts)
-        if f"{op} {kind}" in ("shr_logical i", "shr_arithmetic u"):  # of the other kind
-            other = np.dtype(f"u{dtype}" if kind == "i" else dtype.name[1:])
-            texts = [f"{other}({x})" for x in texts]
-            return f"{dtype}({self.expression(op, Scalar('', other), texts, other)})"
-        if op.startswith("sh") and isinstance(last, Constant) and last.value < 8 * dtype.itemsize:
-            text = f"({texts[0]}) {'<<' if op == 'shl' else '>>'} ({texts[1]})"
-        elif helper := HELPERS.get(f"{op} {kind}"):
-            name, *width = helper.format(w=8 * dtype.itemsize, h=4 * dtype.itemsize).split()
-            text = f"{name}({', '.join(texts + width)})"
-        elif form := EXPRESSIONS.get(f"{op} {kind}") or EXPRESSIONS.get(op):
-            text = form.format(*texts, t=dtype)
+        if op in ("convert", "bitcast"):
+            return getattr(self, op)(texts[0], dtype, target.dtype)
+        if op in ("add", "mul") and target in self.reassociable and kind == "f":
+            return f"{'plus' if op == 'add' else 'times'}({', '.join(texts)})"
+        if op in FORMULAS:
+            return f"{self.program.elementary(op, dtype)}({', '.join(texts)})"
+        if op in ("div", "rem") and bound is not None:
+            return f"({texts[0]}) {'//' if op == 'div' else '%'} {texts[1]}"
+        bits, letter = 8 * dtype.itemsize, "f" if dtype.itemsize == 4 else "d"
+        is_short_shift = op.startswith("sh") and isinstance(last, Constant) and last.value < bits
+        form = self.forms.get(f"{op} {kind}") or self.forms.get(op)
+        if form is None or is_short_shift and self.symbol(let):
+            text = KernelText.expression(self, let, texts)
         else:
-            symbol = OPERATORS.get(op) or OPERATORS[f"{op} {kind}"]
-            *left, right = (f"({x})" for x in texts)
-            text = " ".join([*left, symbol, right])
-        is_cut = target == dtype and kind in "iu" and dtype != INT64
-        return f"{dtype}({text})" if is_cut else text
+            other = f"u{dtype}" if kind == "i" else dtype.name.removeprefix("u")
+            text = form.format(*texts, t=dtype, o=other, w=bits, h=bits // 2, d=letter,
+                               f=letter.strip("d"))
+        is_choice = form is not None and " if " in form
+        is_wide = dtype == INT64 and op != "shr_logical" or target.dtype != dtype
+        return text if kind not in "iu" or is_choice or is_wide else f"{dtype}({text})"
 
     def convert(self, x: str, source: np.dtype, target: np.dtype) -> str:
         if source in NARROW:
@@ -451,14 +391,15 @@ class NumbaText(KernelText):
 
     # -- statements ----------------------------------------------------------------------------
 
-    def print_call(self, call: Call) -> None:
-        name = self.program.routine(call)
-        args = [self.flattened(x) if isinstance(x, Buffer) else self.operand(x) for x in call.args]
-        if name == "product":
-            args.append(compute_type(accessed(call)[2].dtype))
+    def print_return(self, result: Return) -> None:
+        text = self.operand(result.value)
         self.flush()
-        if name:
-            self.write(f"{name}({', '.join(args)})")
+        self.write(f"return {text}")
+
+    def print_call(self, call: Call) -> None:
+        if call.external != routines.ALONE:
+            self.program.add_routine(call.external)
+            super().print_call(call)
 
     def print_for(self, loop: For) -> None:
         if loop.vectorize == "reduce":
@@ -478,16 +419,10 @@ class NumbaText(KernelText):
         self.note(f"{self.note_lines.get(loop, '')}\n{loop.note}")
         start, stop, step = (int(x) for x in (
             loop.start.value, loop.stop.value, outlined.step))  # type: ignore[union-attr]
-        index = self.names[loop.index] = self.unused(*"ijklmn")
-        temps = self.temps(outlined.private)
-        block = self.unused("block")
-        self.write(f"for {block} in prange({outlined.blocks}):")
-        self.indent += 1
-        for line in temps:
-            self.write(line)
-        first = f"{start} + {block} * {step}" if start else f"{block} * {step}"
-        last = f"{first} + {step}" if (stop - start) % step == 0 else (
-            f"min({first} + {step}, {stop})")
-        self.inner(f"for {index} in range({first}, {last}):", loop.body)
-        self.indent -= 1
-        self.used_names.discard(index)
+        block, first, last = self.unused("block"), Scalar("", INT64), Scalar("", INT64)
+        begin = f"{start} + {block} * {step}" if start else f"{block} * {step}"
+        end = f"{begin} + {step}"
+        self.pending |= {first: begin, last: end if (stop - start) % step == 0 else (
+            f"min({end}, {stop})")}
+        self.inner(f"for {block} in prange({outlined.blocks}):", [
+            replace(loop, start=first, stop=last)], self.temps(outlined.private))

@@ -10,7 +10,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,9 @@ def is_comment(line: str) -> bool:
 class KernelText:
     """Prints one kernel."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    name_of: Callable[[np.dtype], str] = staticmethod(str)  # the name of the dtype of a buffer
+
+    def __init__(self, kernel: Kernel, reserved: Iterable[str] = ()) -> None:
         self.kernel = kernel
         every = list(walk(kernel.body))
         self.counts = Counter(x for each in every for x in used(each))
@@ -88,7 +90,7 @@ class KernelText:
         self.origins = {self.finals.get(x, x): v
                         for x, v in kernel.notes.get("origins", {}).items()}
         self.names: dict[Any, str] = {}
-        self.used_names = {*CALLS, *keyword.kwlist}
+        self.used_names = {*CALLS, *keyword.kwlist, *reserved}
         self.numbers: dict[str, Iterator[int]] = {}
         jaxpr = kernel.notes.get("jaxpr")
         self.jaxpr_names = Names(jaxpr)
@@ -98,14 +100,18 @@ class KernelText:
         for buffer in kernel.buffers:
             self.named(buffer)
         self.used_names.update(each.external for each in every if isinstance(each, Call))
+        self.entry = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
 
-    def text(self) -> str:
-        """The whole function."""
-        kernel, name = self.kernel, self.named
-        function = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
-        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        first = self.described(arguments) + self.temps(kernel.temps)
-        self.inner(f"def {function}({', '.join(map(name, arguments))}):", kernel.body, first)
+    def text(self, private: Collection[Buffer] = (), calls: Sequence[str] = ()) -> str:
+        """The whole function, with some calls before its body; private temps are not its own."""
+        arguments = [*self.kernel.inputs, *self.kernel.outputs, *self.kernel.constants]
+        temps = self.temps(x for x in self.kernel.temps if x not in private)
+        return self.function(self.entry, arguments, [*self.described(arguments), *temps, *calls])
+
+    def function(self, name: str, parameters: Iterable[Any], first: Sequence[str] = ()) -> str:
+        """The text of a function, with some lines before its body."""
+        names = ", ".join(map(self.named, parameters))
+        self.inner(f"def {name}({names}):", self.kernel.body, first)
         return "\n".join(self.lines) + "\n"
 
     def described(self, arguments: Sequence[Buffer]) -> list[str]:
@@ -118,11 +124,7 @@ class KernelText:
     def temps(self, buffers: Iterable[Buffer]) -> list[str]:
         """The allocations of temps."""
         return [f"{self.named(x)} = empty({x.shape[0] if len(x.shape) == 1 else x.shape}, "
-                f"{self.element(x.dtype)})" for x in buffers]
-
-    def element(self, dtype: np.dtype) -> str:
-        """The name of the dtype of a buffer."""
-        return str(dtype)
+                f"{self.name_of(x.dtype)})" for x in buffers]
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -191,8 +193,12 @@ class KernelText:
         return ", ".join(map(self.operand, operands))
 
     def place(self, buffer: Buffer, index: Index) -> str:
-        flat = "" if len(index) == len(buffer.shape) else ".flat"
-        return f"{self.named(buffer)}{flat}[{self.operands(index) or '()'}]"
+        flat = ".flat" * (len(index) < len(buffer.shape))
+        return f"{self.named(buffer)}{flat}[{', '.join(map(self.subscript, index)) or '()'}]"
+
+    def subscript(self, x: Operand) -> str:
+        """The text of one number of an index."""
+        return self.operand(x)
 
     def define(self, target: Scalar, expression: str) -> None:
         """Keep the expression pending for its only reader, or assign it to a name."""
@@ -227,20 +233,25 @@ class KernelText:
         getattr(self, "print_" + type(statement).__name__.lower())(statement)
 
     def print_let(self, let: Let) -> None:
-        """An operator, or a call."""
         self.shorten(let.args)
-        dtype = let.target.dtype
-        symbol = OPERATORS.get(let.op) or OPERATORS.get(f"{let.op} {kind_of(dtype)}")
-        untyped = not symbol and all(isinstance(x, Constant) for x in let.args[-2:])
+        untyped = not self.symbol(let) and all(isinstance(x, Constant) for x in let.args[-2:])
         texts = [self.operand(x, typed=untyped) for x in let.args]
-        if symbol:
+        self.define(let.target, plain(self.expression(let, texts)))
+
+    def symbol(self, let: Let) -> str | None:
+        """The operator of an operation that has one."""
+        return OPERATORS.get(let.op) or OPERATORS.get(f"{let.op} {kind_of(let.args[-1].dtype)}")
+
+    def expression(self, let: Let, texts: Sequence[str]) -> str:
+        """An operation on operands: an operator, or a call."""
+        if symbol := self.symbol(let):
             *left, right = (f"({text})" for text in texts)
-            self.define(let.target, plain(" ".join([*left, symbol, right])))
-        elif let.op == "convert":
-            self.define(let.target, f"{dtype}({texts[0]})")
-        else:
-            texts += [str(dtype)] * (let.op == "bitcast")
-            self.define(let.target, f"{NUMPYS.get(let.op, let.op)}({', '.join(texts)})")
+            return " ".join([*left, symbol, right])
+        dtype = let.target.dtype
+        if let.op == "convert":
+            return f"{dtype}({texts[0]})"
+        dtypes = [str(dtype)] * (let.op == "bitcast")
+        return f"{NUMPYS.get(let.op, let.op)}({', '.join([*texts, *dtypes])})"
 
     def print_load(self, load: Load) -> None:
         self.define(load.target, self.place(load.buffer, load.index))

@@ -4,14 +4,14 @@ Builds on function_text.py; vectorization.py says which loops are printed so. ll
 the elementary functions, too. Chapter 26. In XLA: LLVM's loop vectoriser.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.primitives.smooth_lengths import prime_factors
 
-from .arithmetic import Arithmetic
+from .builder import Builder
 from .loops import (BOOL, Assign, Buffer, Constant, Declare, If, Index, Let, Load,
                     Operand, Read, Scalar, Store, Variable, integer)
 from .function_text import MANGLED, FunctionText, llvm_type, mangled
@@ -32,10 +32,10 @@ class VectorText(FunctionText):
     def __init__(self, text: Any, lanes: int) -> None:
         vars(self).update(vars(text))  # the lines and the names are the same objects
         self.scalars, self.lanes, self.width, self.active = text, lanes, lanes, lanes
-        self.vectors: dict[Operand | Variable, str] = {}  # names of what differs between lanes
-        self.spread: dict[Operand | Variable, str] = {}  # and of vectors of what is printed once
+        # Names of vectors: of all that differs between lanes, and of what is needed of the rest.
+        self.vectors: dict[Operand | Variable, str] = {}
         self.steps = Steps()
-        self.totals: Mapping[Variable, str] = {}  # the vectors of what is summed in lanes
+        self.totals: Mapping[Variable, str] = {}  # the vectors of variables that are in memory
         self.groups: Mapping[Load | Store, Group] = {}  # of interleaved accesses, by their members
         self.stored: set[Store] = set()  # of them, those whose turn has been
         self.mask = ""  # which lanes run here, and have taken the branches around; empty: all
@@ -50,13 +50,11 @@ class VectorText(FunctionText):
 
     def value(self, x: Any) -> str:
         """The vector of an operand."""
-        if self.steps[x] is None:
-            return self.vectors[x]
         if isinstance(x, Constant):
             return f"splat ({self.scalars.typed(x)})"
-        if x not in self.spread:
-            self.spread[x] = self.in_all_lanes(x)
-        return self.spread[x]
+        if x not in self.vectors:
+            self.vectors[x] = self.in_all_lanes(x)
+        return self.vectors[x]
 
     def in_all_lanes(self, x: Scalar | Variable) -> str:
         """The name of a vector of a scalar that is printed once."""
@@ -68,18 +66,15 @@ class VectorText(FunctionText):
         places = ", ".join(f"{one} {k * (step or 0)}" for k in range(self.lanes))
         return self.computed("%steps", f"add {t} {name}, <{places}>") if step else name
 
-    def typed(self, x: Any) -> str:
-        return f"{self.type_of(x.dtype)} {self.value(x)}"
-
     def define(self, target: Scalar | Variable, expression: str) -> None:
         self.vectors[target], self.steps[target] = self.computed("%lanes", expression), None
 
     def alias(self, target: Scalar | Variable, x: Operand | Variable) -> None:
         self.steps[target] = self.steps[x]
-        self.spread.pop(target, None)
         if self.steps[x] is None:
             self.vectors[target] = self.vectors[x]
         else:
+            self.vectors.pop(target, None)
             self.scalars.alias(target, x)
 
     def print_let(self, let: Let) -> None:
@@ -88,7 +83,7 @@ class VectorText(FunctionText):
             return self.print_halves(let) if let.op == "halves" else super().print_let(let)
         self.scalars.print_let(let)
         self.steps[let.target] = step
-        self.spread.pop(let.target, None)
+        self.vectors.pop(let.target, None)
 
     def print_halves(self, let: Let) -> None:
         """`halves`, in the pattern for which LLVM selects a single instruction."""
@@ -105,40 +100,27 @@ class VectorText(FunctionText):
         """The name of the result of an elementary function of vectors; its rare case is computed
         only if an element needs it.
         """
-        usual, *rest = f.formulas
-        result = self.applied(usual, f.parameters)
-        if not rest:
-            return result
-        needs_it, rare = self.applied(rest[0], f.parameters), rest[1]
-        label, t, bits = self.fresh("rare"), self.type_of(f.dtype), f"i{self.lanes}"
-        place, test = self.at_entry(f"alloca {t}"), f"{self.in_lanes('i1')} {needs_it}"
-        self.emit(f"store {t} {result}, ptr {place}")
-        word = self.computed("%word", f"bitcast {test} to {bits}")
-        some = self.computed("%some", f"icmp ne {bits} {word}, 0")
-        self.emit(f"br i1 {some}, label %{label}, label %{label}.end")
-        self.start_block(label)
-        value = self.applied(rare, f.parameters)
-        chosen = self.computed("%y", f"select {test}, {t} {value}, {t} {result}")
-        self.emit(f"store {t} {chosen}, ptr {place}")
-        self.emit(f"br label %{label}.end")
-        self.start_block(f"{label}.end")
-        return self.computed("%y", f"load {t}, ptr {place}")
-
-    def applied(self, formula: Callable, args: Sequence[Operand]) -> str:
-        """The name of the result of a formula."""
-        b = Arithmetic()
-        result = formula(b, *args)
-        self.body(b.scopes[0].statements)
+        b, t = Builder(), self.type_of(f.dtype)
+        result, statements = f.with_branch(b, f.parameters), b.scopes[0].statements
+        self.totals = {each.variable: self.at_entry(f"alloca {t}") for each in statements
+                       if isinstance(each, Declare)}
+        for each in statements:
+            if isinstance(each, If):
+                label, is_any = self.fresh("rare"), f"@llvm.vector.reduce.or.v{self.lanes}i1"
+                some = self.computed("%some", f"call i1 {is_any}({self.typed(each.test)})")
+                self.emit(f"br i1 {some}, label %{label}, label %{label}.end")
+                self.start_block(label)
+            self.body([each])
+            if isinstance(each, If):
+                self.emit(f"br label %{label}.end")
+                self.start_block(f"{label}.end")
         return self.value(result)
 
     # Variables, which no other iteration sees; branches, with masks
 
-    def print_declare(self, declare: Declare) -> None:
-        self.alias(declare.variable, declare.value)
-
     def print_assign(self, assign: Assign | Declare) -> None:
         x, new = assign.variable, assign.value
-        if self.mask:
+        if self.mask and isinstance(assign, Assign):
             old, chosen = Scalar("", x.dtype), Scalar("", x.dtype)
             self.print_read(Read(old, x))
             self.define(chosen, f"select {self.in_lanes('i1')} {self.mask}, {self.typed(new)}, "
@@ -147,6 +129,9 @@ class VectorText(FunctionText):
         if x in self.totals:
             return self.emit(f"store {self.typed(new)}, ptr {self.totals[x]}")
         self.alias(x, new)
+
+    def print_declare(self, declare: Declare) -> None:
+        self.print_assign(declare)
 
     def print_if(self, branch: If) -> None:
         before, test, t = self.mask, self.value(branch.test), self.in_lanes("i1")
@@ -164,13 +149,12 @@ class VectorText(FunctionText):
             return self.define(read.target, f"load {t}, ptr {self.totals[x]}")
         self.alias(read.target, x)
 
-    def of_names(self, op: str, dtype: np.dtype, vectors: Iterable[str]) -> str:
+    def of_names(self, op: str, dtype: np.dtype, vectors: Sequence[str]) -> str:
         """The name of the result of an operation on vectors."""
-        target, args = Scalar("", dtype), []
-        for vector in vectors:
-            args.append(Scalar("", dtype))
-            self.vectors[args[-1]], self.steps[args[-1]] = vector, None
-        self.print_let(Let(target, op, tuple(args)))
+        target, args = Scalar("", dtype), tuple(Scalar("", dtype) for _ in vectors)
+        self.vectors |= zip(args, vectors, strict=True)
+        self.steps |= dict.fromkeys(args)
+        self.print_let(Let(target, op, args))
         return self.vectors[target]
 
     # Memory
@@ -190,18 +174,14 @@ class VectorText(FunctionText):
         return result
 
     def print_load(self, load: Load) -> None:
-        if load in self.groups:
-            return self.print_loads(load, self.groups[load])
         x, step = load.target, self.steps.at(load.buffer, load.index)
-        self.spread.pop(x, None)
         if step == 0:
             self.scalars.print_load(load)
             self.steps[x] = 0
         elif step == 1:
             super().print_load(load)
-        elif self.is_backwards(load):
-            vector = self.vector_at(self.last_of(load), 0, load)
-            self.vectors[x], self.steps[x] = self.reversed(x.dtype, vector), None
+        elif group := self.group_of(load):
+            self.print_loads(load, group)
         elif not self.mask and is_near(load, step or 0) and 2 * (step or 0) <= self.lanes:
             self.vectors[x], self.steps[x] = self.strided(load, step or 0), None
         else:
@@ -215,12 +195,16 @@ class VectorText(FunctionText):
 
     def strided(self, load: Load, step: int) -> str:
         """Every so many-th element of some vectors; the last vector ends with the last of them."""
-        t, last = llvm_type(load.target.dtype), step - 1
-        place = self.address(load.buffer, load.index)
-        vectors = [self.vector_at(place, k, load) for k in range(last)]
-        vectors.append(self.vector_at(self.element(t, place, -last), last, load))
-        return self.picked(t, vectors, [at + last * (at >= last * self.lanes)
-                                        for at in range(0, step * self.lanes, step)])
+        t, n, last = llvm_type(load.target.dtype), self.lanes, step - 1
+        offsets = [*range(0, last * n, n), last * (n - 1)]
+        places = self.places(load, self.address(load.buffer, load.index), offsets)
+        wide = [self.computed("%wide", f"load {self.in_lanes(t)}, {place}") for place in places]
+        return self.picked(t, wide, [k + last * (k >= last * n) for k in range(0, step * n, step)])
+
+    def group_of(self, access: Load | Store) -> Group:
+        """The interleaved accesses that one belongs to; one that goes backwards is such by itself.
+        """
+        return self.groups.get(access) or (access,) * self.is_backwards(access)
 
     def is_backwards(self, access: Load | Store, apart: int = 1) -> bool:
         """Whether the accesses of all lanes are so far apart, from the last one on."""
@@ -241,8 +225,9 @@ class VectorText(FunctionText):
         """A group of interleaved loads, with the first that is printed."""
         if self.steps[load.target] is None:
             return  # printed with another one
-        t, place = llvm_type(load.target.dtype), self.first_of(group, load)
-        parts = [[self.vector_at(place, k, load) for k in range(len(group))]]
+        t = llvm_type(load.target.dtype)
+        parts = [[self.computed("%wide", f"load {self.in_lanes(t)}, {place}")
+                  for place in self.places_of(group, load)]]
         factors = prime_factors(len(group))
         for p in factors:  # every p-th element from the first on, from the second
             parts = [[self.sort_step(
@@ -269,19 +254,8 @@ class VectorText(FunctionText):
             parts = [[self.sort_step(t, vectors, order[first:first + n], len(factors))
                       for vectors in zip(*parts[k::rest], strict=True)
                       for first in range(0, p * n, n)] for k in range(rest)]
-        place = self.first_of(group, store)
-        for k, part in enumerate(parts[0]):
-            self.vector_at(place, k, store, f"{self.in_lanes(t)} {part}")
-
-    def vector_at(self, first: str, k: int, access: Load | Store, value: str = "") -> str:
-        """A vector of neighbours, the k-th from a place on: loaded, or stored if it is given."""
-        t = llvm_type(access.buffer.dtype)
-        place = self.element(t, first, k * self.lanes)
-        at = f"ptr {place}, align {access.buffer.dtype.itemsize}"
-        if not value:
-            return self.computed("%wide", f"load {self.in_lanes(t)}, {at}")
-        self.emit(f"store {value}, {at}")
-        return ""
+        for part, place in zip(parts[0], self.places_of(group, store), strict=True):
+            self.emit(f"store {self.in_lanes(t)} {part}, {place}")
 
     def sort_step(self, t: str, vectors: Sequence[str], order: Iterable[int], steps: int) -> str:
         """The name of a vector after one of so many steps of sorting. After one of many stands a
@@ -309,22 +283,25 @@ class VectorText(FunctionText):
         return self.computed("%part", f"shufflevector <{count} x {t}> {x}, <{count} x {t}> {y}, "
                              f"<{len(lanes)} x i32> <{', '.join(lanes)}>")
 
-    def first_of(self, group: Group, access: Load | Store) -> str:
-        """The address of the first element of a group, from one of its accesses."""
-        place = (self.last_of(access) if self.is_backwards(access, len(group))
+    def places_of(self, group: Group, access: Load | Store) -> Iterator[str]:
+        """Where the vectors of neighbours are that a group accesses, from one of its accesses."""
+        first = (self.last_of(access) if self.is_backwards(access, len(group))
                  else self.address(access.buffer, access.index))
-        return self.element(llvm_type(access.buffer.dtype), place, -group.index(access))
+        return self.places(access, first, [k * self.lanes - group.index(access)
+                                           for k in range(len(group))])
+
+    def places(self, access: Load | Store, first: str, offsets: Iterable[int]) -> Iterator[str]:
+        """Where vectors of neighbours are, so many elements after an address."""
+        t, itemsize = llvm_type(access.buffer.dtype), access.buffer.dtype.itemsize
+        for offset in offsets:
+            place = f"getelementptr inbounds {t}, ptr {first}, i64 {offset}"
+            yield f"ptr {self.computed('%at', place)}, align {itemsize}"
 
     def print_store(self, store: Store) -> None:
-        if store in self.groups:
-            return self.print_stores(store, self.groups[store])
         if self.steps.at(store.buffer, store.index) == 1:
             return super().print_store(store)
-        if self.is_backwards(store):
-            dtype = store.buffer.dtype
-            text = f"{self.type_of(dtype)} {self.reversed(dtype, self.value(store.value))}"
-            self.vector_at(self.last_of(store), 0, store, text)
-            return
+        if group := self.group_of(store):
+            return self.print_stores(store, group)
         for lane in range(self.active):
             value = self.in_lane(store.value, lane)
             self.scalars.print_store(Store(store.buffer, self.of_lane(store.index, lane), value))

@@ -32,11 +32,12 @@ SHORT = 4  # terms: fewer are combined one after the other
 
 
 class Vectorized(Statement):
-    """The body of a loop for so many iterations, from the one of its index on; with `totals`, for
-    as many more for each next row. A row has the names of the vectors that it adds to.
+    """The body of a loop for so many iterations from the first one on; with `totals`, for as many
+    more for each next row. A row has the names of the vectors that it adds to.
     """
 
     loop: For
+    first: Operand
     lanes: int
     totals: tuple[Mapping[Variable, str], ...] = ({},)
     count: int | None = None  # of iterations, if they do not fill the rows
@@ -47,10 +48,7 @@ def lanes_in(loop: For, register: int) -> int:
     """The number of iterations that fill a vector register; 0 for a loop that is not printed in
     vectors: its iterations depend on each other, it has long loops, or it would be no faster.
     """
-    if loop.vectorize not in ("parallel", "reduce") or not pays(loop) or (
-            loop.vectorize == "reduce" and not (
-                all(isinstance(each, Let | Load | Store) for each in loop.body)
-                and have_own_elements(loop))):
+    if loop.vectorize != "parallel" or not pays(loop):
         return 0
     values = [each.value if isinstance(each, Store) else each.target for each in walk(loop.body)
               if isinstance(each, Let | Load | Store)]

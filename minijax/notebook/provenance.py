@@ -307,11 +307,11 @@ class LocatedModule(llvm.ModuleText):
         for copy in self.copies.get(x, ()):
             yield from self._with_copies(copy)
 
-    def elementary_function(self, f: Function) -> tuple[str, str]:
-        name, vector = super().elementary_function(f)
-        self.behind[vector] = [tuple(x for x in self.of.numbers if isinstance(x, Let)
+    def elementary_function(self, f: Function) -> str:
+        name = super().elementary_function(f)
+        self.behind[name] = [tuple(x for x in self.of.numbers if isinstance(x, Let)
                                      and (x.op, x.target.dtype) == (f.name, f.dtype))]
-        return name, vector
+        return name
 
     def located(self) -> tuple[str, Listed]:
         """The text; its locations are lines of a list of statements, which is given too."""

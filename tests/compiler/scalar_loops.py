@@ -53,5 +53,4 @@ def sum_in_memory(text: Any, loop: For, lanes: int) -> None:
             terms = [getattr(b, op)(*pair)
                      for pair in zip(terms[:half], terms[half:], strict=True)]
         b.emit(Assign(x, b.actual(getattr(b, op)(b.read(x), terms[0]))))
-    text.allocate_on_stack(partials.values())
     text.body(b.scopes[0].statements)

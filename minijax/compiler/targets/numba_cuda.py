@@ -12,15 +12,21 @@ import numpy as np
 
 from ..loops import (MMA, Address, Assign, Atomic, Barrier, Buffer, Call, Constant, Declare, For,
                      Index, Kernel, Launch, Let, Load, Operand, Shuffle, accesses, walk)
-from ..numba_text import (Avals, NotInNumba, NumbaText, Program, argument_text, compute_type,
-                          result_text, stored_type)
+from ..numba_text import (FORMS, Avals, NotInNumba, NumbaText, Program, Return, argument_text,
+                          compute_type, result_text)
 from ..scalars import kind_of
-from ..text import KernelText, plain
+from ..text import KernelText
 from .ptx import parameters
 
-# What CUDA's library has for what NumPy has on the CPU: a name for float64, with an f for float32.
-LIBRARY = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rem": "fmod", "abs": "fabs",
+# What CUDA's library has for what NumPy has on the CPU.
+LIBRARY = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rem f": "fmod", "abs f": "fabs",
            "round_even": "rint"}
+CUDA_FORMS = FORMS | {op: f"libdevice.{name}{{f}}({{0}}{', {1}' * (name == 'fmod')})"
+                      for op, name in LIBRARY.items()} | {
+    "sqrt": "libdevice.{d}sqrt_rn({0})", "rounded product": "libdevice.{d}mul_rn({0}, {1})",
+    "copysign": "-abs({0}) if libdevice.signbit{d}({1}) else abs({0})",
+    **{f"{op} {kind}": f"({{0}}) if ({{0}}) {test} ({{1}}) else ({{1}})"
+       for op, test in (("min", "<"), ("max", ">")) for kind in "iu"}}
 
 
 def numba_cuda_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
@@ -45,7 +51,7 @@ def numba_cuda_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
     return CudaProgram(kernel).text(in_avals, out_avals)
 
 
-def factors(let: Let) -> Sequence[Operand]:
+def factors(let: Let) -> tuple[Operand, ...]:
     """The factors of a product, or of a quotient by a power of two, which NVVM makes one."""
     if let.op == "div" and isinstance(y := let.args[1], Constant):
         with np.errstate(all="ignore"):
@@ -93,7 +99,7 @@ class CudaProgram(Program):
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
             yield f"    {name(x)} = cuda.to_device({argument_text(x, aval, name(x))}.reshape(-1))"
         for x in (*kernel.outputs, *kernel.temps):
-            yield f"    {name(x)} = cuda.device_array({max(x.size, 1)}, np.{stored_type(x)})"
+            yield f"    {name(x)} = cuda.device_array({max(x.size, 1)}, np.{compute_type(x.dtype)})"
         for x in kernel.constants:
             yield f"    {name(x)} = cuda.to_device({name(x).upper()}.reshape(-1))"
         host = HostText(replace(kernel, notes={}), self)
@@ -111,16 +117,17 @@ class CudaText(NumbaText):
     """Prints one launch; arrays are flat."""
 
     decorator = "@cuda.jit(device=True)"
+    forms = CUDA_FORMS
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         # NVIDIA's compiler joins a product and a sum to one fma, which rounds once, unless the
         # product is the library's.
-        self.summands = {*self.results}
+        self.summands = set[Any]()
         for each in walk(self.kernel.body):
             if isinstance(each, Let) and each.op in ("add", "sub", "neg"):
                 self.summands.update(each.args)
-            elif isinstance(each, Assign | Declare):
+            elif isinstance(each, Assign | Declare | Return):
                 self.summands.add(each.value)
 
     def launch(self, name: str, launch: Launch, arguments: Sequence, own: Iterable[Buffer]) -> str:
@@ -128,43 +135,20 @@ class CudaText(NumbaText):
         block, thread = (self.unused(word) for word in ("block", "thread"))
         self.names |= {launch.block: block, launch.thread: thread}
         self.bounds |= {launch.block: launch.blocks, launch.thread: launch.threads}
-        parameters = [*map(self.named, arguments)]
         first = [f"{block}, {thread} = cuda.blockIdx.x, cuda.threadIdx.x"]
         first += [f"{self.named(x)} = cuda.{x.role}.array({max(x.size, 1)}, "
-                  f"{self.element(x.dtype)})"
+                  f"{self.name_of(x.dtype)})"
                   for x in own if x.role in ("shared", "local")]
-        self.write("@cuda.jit")
-        self.inner(f"def {name}({', '.join(parameters)}):", launch.body, first)
-        return "\n".join(self.lines) + "\n"
+        self.decorator = "@cuda.jit"
+        return self.function(name, arguments, first)
 
     def place(self, buffer: Buffer, index: Index) -> str:
         return f"{self.named(buffer)}[{self.position(Address(buffer, index))}]"
 
-    def position(self, x: Address) -> str:
-        return self.operand(x.index[0]) if len(x.index) == 1 else super().position(x)
-
-    def expression(self, op: str, last: Operand, texts: list[str], target: np.dtype) -> str:
-        if kind_of(last.dtype) == "f" and op in LIBRARY:
-            name = LIBRARY[op] + "f" * (last.dtype.itemsize == 4)
-            return f"libdevice.{name}({', '.join(texts)})"
-        if kind_of(last.dtype) == "f" and op == "sqrt":
-            return f"libdevice.{'f' if last.dtype.itemsize == 4 else 'd'}sqrt_rn({texts[0]})"
-        return super().expression(op, last, texts, target)
-
     def print_let(self, let: Let) -> None:
-        kind, f = kind_of(let.target.dtype), "f" * (let.target.dtype.itemsize == 4)
-        args = factors(let) if kind == "f" and let.target in self.summands else ()
-        if args:
-            form = "libdevice.{f}mul_rn({0}, {1})"
-        elif let.op == "copysign":
-            form = "-abs({0}) if libdevice.signbit{f}({1}) else abs({0})"
-        elif let.op in ("min", "max") and kind in "iu":
-            form = "({0}) if ({0}) %s ({1}) else ({1})" % ("<" if let.op == "min" else ">")
-        else:
-            return super().print_let(let)
-        self.shorten(let.args)
-        texts = map(self.operand, args or let.args)
-        self.define(let.target, plain(form.format(*texts, f=f or "d")))
+        is_rounded = let.target in self.summands and kind_of(let.target.dtype) == "f"
+        args = factors(let) if is_rounded else ()
+        super().print_let(replace(let, op="rounded product", args=args) if args else let)
 
     def print_barrier(self, barrier: Barrier) -> None:
         self.flush()
@@ -208,5 +192,4 @@ class HostText(CudaText):
                    f"({', '.join(map(self.operand, arguments))})")
 
     def print_load(self, load: Load) -> None:
-        position = self.position(Address(load.buffer, load.index)) if load.index else "0"
-        self.write(f"{self.named(load.target)} = {self.named(load.buffer)}[{position}]")
+        self.write(f"{self.named(load.target)} = {self.place(load.buffer, load.index)}")

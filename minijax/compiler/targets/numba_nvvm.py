@@ -15,7 +15,7 @@ from minijax.util import caches
 
 from .. import cpu
 from ..loops import Buffer, Kernel, Launch
-from ..numba_text import stored_type
+from ..numba_text import compute_type
 from .numba_cuda import CudaProgram
 from .ptx import BLOCKS, on_disk, parameters
 
@@ -53,13 +53,14 @@ def _entry(kernel: Kernel, launch: Launch, printed: str, arguments: Sequence) ->
     """A function of addresses that calls a printed one with arrays there: its types, its text."""
     buffers, has_temps, scalars = parameters(kernel, launch)
     names = {x: f"x{k}" for k, x in enumerate([*buffers, *scalars])}
-    types = [f"CPointer({stored_type(x)})" for x in buffers] + [stored_type(x) for x in scalars]
+    types = [*(f"CPointer({compute_type(x.dtype)})" for x in buffers),
+             *(compute_type(x.dtype) for x in scalars)]
 
     def passed(x: Any) -> str:
         if not isinstance(x, Buffer):
             return names[x]
         place = f"{names[x]}, 0" if x in names else f"workspace, {kernel.offsets[x]}"
-        return f"array_at({place}, {max(x.size, 1)}, np.{stored_type(x)})"
+        return f"array_at({place}, {max(x.size, 1)}, np.{compute_type(x.dtype)})"
     call = f"{printed}({', '.join(map(passed, arguments))})"
     workspace = ["workspace"] * has_temps
     return (f"void({', '.join(types + ['CPointer(uint8)'] * has_temps)})",

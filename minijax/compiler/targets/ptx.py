@@ -108,7 +108,6 @@ class LaunchesText(ModuleText):
                                   f"@llvm.nvvm.read.ptx.sreg.{register}.x()")
             inner.names[number] = inner.at_entry(f"zext i32 {word} to i64")
         inner.body(launch.body)
-        inner.emit("ret void")
         return inner.text(f"ptx_kernel void @{name}({', '.join(signature)}) "
                           f'"nvvm.maxntid"="{launch.threads}" "nvvm.minctasm"="{BLOCKS}"')
 
