@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from minijax import core, errors, tree_util
+from minijax import core, device_put, errors, tree_util
 from minijax.custom import host_callback
 from minijax.flatten_util import ravel_pytree
 from minijax.util.source_info import DebugInfo, SourceInfo, function_name
@@ -86,6 +86,17 @@ def is_constant_dim(d: Any) -> bool:
     except (TypeError, errors.TracerIntegerConversionError):
         return False
     return True
+
+
+# ── Arrays ───────────────────────────────────────────────────────────────────────────────────
+
+def array_from_pickle(function: Callable, args: tuple, state: Any, of_type: dict[str, bool]
+                      ) -> core.Array:
+    """The array of a pickle that JAX wrote: how NumPy restores its numbers, and its weak type."""
+    numbers = function(*args)
+    numbers.__setstate__(state)
+    array = device_put(numbers)
+    return core.array_from_buffer(array._buffer, array.aval.update(**of_type))
 
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────

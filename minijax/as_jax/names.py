@@ -58,6 +58,7 @@ jax.interpreters.pxla as_jax.internals | thread_resources | Flax
 jax.interpreters.xla extend.rules | apply_primitive | tutorials
 jax.interpreters.xla extend.rules | canonicalize_dtype_handlers | TFP
 jax._src.ad_util primitives.convert | stop_gradient_p | Lineax
+jax._src.array as_jax.internals | _reconstruct_array=array_from_pickle | CAX
 jax._src.api . | grad jit jvp vmap | tutorials
 jax._src.api_util as_jax.internals | infer_argnums_and_argnames | e3nn-jax
 jax._src.compiler as_jax.internals | backend_compile_and_load | Chex

@@ -182,3 +182,19 @@ print(jax.jit(jax.vmap(lambda x: count(f, x)[0]))(jnp.arange(3.0)), isinstance(1
 
 def test_internals_that_libraries_ask_for_do_what_jaxs_do():
     assert internals("minijax") == internals("jax")
+
+
+def test_arrays_that_jax_pickled():
+    program = """
+import pickle, sys, numpy as np
+if ROOT == "minijax":
+    import minijax.as_jax
+import jax.numpy as jnp
+arrays = jnp.arange(3.0), jnp.asarray(2.0), jnp.ones(2, "bfloat16"), jnp.zeros((2, 0), bool)
+"""
+    written = run(program.replace("ROOT", "'jax'") + "print(pickle.dumps(arrays))")
+    read = run(program.replace("ROOT", "'minijax'") + f"""
+for x, y in zip(arrays, pickle.loads({written}), strict=True):
+    print(repr(x) == repr(y), type(x) is type(y), x.aval == y.aval)
+""")
+    assert set(read.split()) == {"True"}
