@@ -251,6 +251,7 @@ rsqrt_p, rsqrt = unary(
 
 cbrt_p, cbrt = unary(
     "cbrt", "Elementwise cube root.", accepts=FLOAT, shows="8.0 -> 2.", accurate=True,
+    in_float64=True,
     derivative=lambda t, z, x: mul(t, mul(coefficient(1 / 3, x), integer_pow(z, -2))),
     examples=points((.5, 2.)))
 

@@ -173,12 +173,13 @@ def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "",
 
 
 def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | None = None,
-              takes_halves: bool = False, **slots: Any) -> Primitive:
+              takes_halves: bool = False, in_float64: bool = False, **slots: Any) -> Primitive:
     if "element" in slots:
         slots["element"] = wide(slots["element"])
     elif impl is None:
         impl = getattr(np, name, None)
-    return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl, takes_halves), **slots)
+    return elementwise(name, accepts=accepts, **slots,
+                       impl=impl and in_numpy(impl, takes_halves, in_float64))
 
 
 def _explained(name: str, meaning: str, operands: str, accepts: tuple, shows: str

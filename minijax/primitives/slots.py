@@ -39,12 +39,15 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def in_numpy(f: Callable[..., Any], takes_halves: bool = False) -> Callable[..., list]:
+def in_numpy(f: Callable[..., Any], takes_halves: bool = False, in_float64: bool = False
+             ) -> Callable[..., list]:
     """A meaning from a NumPy function; narrow floats are computed in float32 and rounded once, but
-    for float16 if the function takes it as it is.
+    for float16 if the function takes it as it is. So is float32 in float64 if that is asked for.
     """
     def impl(*arrays: np.ndarray, **params: Any) -> list:
         dtype = arrays[0].dtype
+        if in_float64 and dtype == np.float32:
+            return [f(*arrays, dtype=np.float64).astype(dtype)]
         wide = computed_in(dtype)
         if wide is dtype or takes_halves and dtype == np.float16:
             return [f(*arrays, **params)]

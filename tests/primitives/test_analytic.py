@@ -1,5 +1,7 @@
 """Analytic functions: close to JAX everywhere, special values included, eager and compiled."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -26,6 +28,25 @@ def test_compiled_values_are_those_of_jax(name, agrees_closely):
     from minijax import lax as ours
     agrees_closely(lambda lax: (minijax.jit(getattr(lax, name)) if lax is ours
                                 else getattr(lax, name))(X), LOOSE.get(name, 5e-7))
+
+
+BETWEEN = {"log": (.1, 9), "log1p": (-.9, 9), "acosh": (1.1, 9),
+           **dict.fromkeys(("asin", "acos", "atanh"), (-.99, .99))}
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "log1p", "expm1", "tan", "sinh", "cosh", "tanh",
+                                  "asin", "acos", "atan", "asinh", "acosh", "atanh"])
+def test_an_evaluated_float32_is_the_nearest_number(name):
+    x = np.random.default_rng(0).uniform(*BETWEEN.get(name, (-3, 3)), 1000).astype(np.float32)
+    expected = [getattr(math, name)(each) for each in x.tolist()]
+    np.testing.assert_array_equal(getattr(minijax.lax, name)(x), np.float32(expected))
+
+
+def test_an_evaluated_power_and_angle_are_the_nearest_number():
+    x, y = np.random.default_rng(0).uniform(.1, 3, (2, 1000)).astype(np.float32)
+    for ours, theirs in ((minijax.lax.pow, math.pow), (minijax.lax.atan2, math.atan2)):
+        expected = list(map(theirs, x.tolist(), y.tolist()))
+        np.testing.assert_array_equal(ours(x, y), np.float32(expected))
 
 
 @pytest.mark.parametrize("name", NAMES)
