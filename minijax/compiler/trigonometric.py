@@ -95,17 +95,21 @@ def _of_angles(finish: Callable[..., Any]) -> Callable[[Any], Any]:
     return function
 
 
-def _sin_cos(r: Any) -> tuple[Any, Any]:
-    """sin(r) and cos(r) for |r| <= π/4."""
+def _sin_cos(r: Any, rest: Any) -> tuple[Any, Any]:
+    """sin(r + rest) and cos(r + rest) for |r| <= π/4; the last operation is what rounds."""
     z = r * r
-    sine = fma(r * z, polynomial(SIN[r.dtype], z), r)
-    rest = fma(z * z, polynomial(COS[r.dtype], z), z * -0.5)
-    return sine, rest + 1.0
+    half, lost = z * 0.5, fma(r, r, -z)
+    near_one = 1.0 - half
+    sine = fma(r * z, polynomial(SIN[r.dtype], z), rest) + r
+    cosine = fma(z * z, polynomial(COS[r.dtype], z), (1.0 - near_one) - half)
+    return sine, (cosine - fma(lost, 0.5, r * rest)) + near_one
 
 
-def _sin_of(n: Any, r: Any) -> Any:
-    """sin(n π/2 + r): in every other quadrant a cosine, in the second half of the turn negated."""
-    sine, cosine = _sin_cos(r)
+def _sin_of(n: Any, r: Any, rest: Any) -> Any:
+    """sin(n π/2 + r + rest): in every other quadrant a cosine, in the second half of the turn
+    negated.
+    """
+    sine, cosine = _sin_cos(r, rest)
     y = select((n & 1) != 0, cosine, sine)
     return select((n & 2) != 0, -y, y)
 
@@ -117,24 +121,23 @@ def _odd(x: Any, y: Any) -> Any:
 
 
 @_of_angles
-def sin(x: Any, n: Any, r: Any, _rest: Any) -> Any:
+def sin(x: Any, n: Any, r: Any, rest: Any) -> Any:
     """The sine; nan at infinity."""
-    return _odd(x, _sin_of(n, r))
+    return _odd(x, _sin_of(n, r, rest))
 
 
 @_of_angles
-def cos(_x: Any, n: Any, r: Any, _rest: Any) -> Any:
+def cos(_x: Any, n: Any, r: Any, rest: Any) -> Any:
     """The cosine; nan at infinity."""
-    return _sin_of(n + 1, r)
+    return _sin_of(n + 1, r, rest)
 
 
 @_of_angles
 def tan(x: Any, n: Any, r: Any, rest: Any) -> Any:
-    """sin/cos, or -cos/sin in every other quadrant; the derivative 1 + y² takes in the rest."""
-    sine, cosine = _sin_cos(r)
+    """sin/cos, or -cos/sin in every other quadrant."""
+    sine, cosine = _sin_cos(r, rest)
     turned = (n & 1) != 0
-    y = select(turned, cosine, sine) / select(turned, -sine, cosine)
-    return _odd(x, fma(rest, fma(y, y, 1.0), y))
+    return _odd(x, select(turned, cosine, sine) / select(turned, -sine, cosine))
 
 
 # atan, asin, acos

@@ -90,6 +90,12 @@ def test_a_float32_is_within_two_units_of_the_truth(name):
     assert distance.max() <= 2, x[distance.argmax()]
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_the_sine_of_a_float32_is_nearly_always_the_nearest_number(name):
+    x = np.random.default_rng(0).uniform(-20, 20, 40_000).astype(F32)
+    assert np.mean(run(name, x) != FUNCTIONS[name][0](x.astype(F64)).astype(F32)) < .03
+
+
 @has_long
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
