@@ -43,6 +43,10 @@ def _sides(m: int, n: int) -> tuple[int, int]:
     return (short, long) if m < n else (long, short)
 
 
+def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
+    return tuple(nest for nest in x if nest in y)
+
+
 def _overwritten(task: Node, output: Var) -> Sequence[int]:
     """The operands whose memory an output of a task may overwrite."""
     return task.eqn.primitive.in_place(task.outvars.index(output), **task.eqn.params)
@@ -159,10 +163,13 @@ class Lowering:
             aligned = all(p == identity(v.aval.shape)
                           for v in values.intersection(task.reads) for p in task.reads[v])
             same_iteration = self.paths[task][-1] is leaf and leaf.kind in ("", "flat") and aligned
-            is_before = self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
-            if not (same_iteration or is_before or (task is writer and updates)):
+            if not (same_iteration or self._before(task, writer) or (task is writer and updates)):
                 return False
         return True
+
+    def _before(self, task: Node, writer: Node) -> bool:
+        """Whether a task ends before another begins."""
+        return self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
 
     # -- values --------------------------------------------------------------------------------
 
@@ -182,9 +189,11 @@ class Lowering:
         v = eqn.outvars[k]
         if v in self.current:
             return self.current[v]
-        if storage := self.storage.get(v):
-            return storage[0](self.at(v, index))
-        return self.evaluate(eqn, index)[k]
+        return self.load(v, index) if self.storage.get(v) else self.evaluate(eqn, index)[k]
+
+    def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
+        """An element of a stored value, from memory."""
+        return self.storage[v][0](self.at(v, index))
 
     def at(self, v: Var, index: tuple[Operand, ...]) -> Sequence[Operand]:
         """The index of an element in the storage of a value."""
@@ -199,8 +208,8 @@ class Lowering:
             return
         # An output without a destination is read after all loops.
         path, outside = self.paths[self.producers[v]], v in self.storage
-        shared = [] if outside else [
-            nest for nest in path if all(nest in self.paths[other] for other in readers)]
+        shared = () if outside else functools.reduce(
+            _common, (self.paths[other] for other in readers), path)
         self.skip[v] = sum(nest.size is not None and not nest.column_axes for nest in shared)
         rest = sizes(v.aval.shape)[self.skip[v]:]
         if rest and path[-1] not in shared:
