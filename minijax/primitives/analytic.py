@@ -23,9 +23,10 @@ from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak
                                       check_dtypes, in_numpy, in_pairs)
 
 
-# NumPy's functions of float32 are up to four units off, and differ from processor to processor.
 unary: Callable[..., tuple[Primitive, Callable[..., Any]]] = functools.partial(
-    families.unary, by_parts=True, in_float64=True)
+    families.unary, by_parts=True)
+# NumPy's functions of float32 are up to four units off, and differ from processor to processor.
+precise = functools.partial(unary, in_float64=True)
 
 
 def one(x: Array) -> Array:
@@ -34,24 +35,24 @@ def one(x: Array) -> Array:
 
 # ── Exponentials and logarithms ──────────────────────────────────────────────────────────────
 
-exp_p, exp = unary("exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
+exp_p, exp = precise("exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
                    derivative=lambda t, y, x: mul(t, y))
 
-exp2_p, exp2 = unary("exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
+exp2_p, exp2 = precise("exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
                      derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
 
-log_p, log = unary(
+log_p, log = precise(
     "log", "The natural logarithm.", shows="1.0 -> 0.", accurate=True,
     derivative=lambda t, y, x: div(t, x),
     examples=points((.5, 2.)))
 
 
-log1p_p, log1p = unary(
+log1p_p, log1p = precise(
     "log1p", "``log(1 + x)``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 
-expm1_p, expm1 = unary("expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10",
+expm1_p, expm1 = precise("expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10",
                        accurate=True, derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
 
@@ -63,7 +64,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 logistic_p, logistic = unary(
     "logistic", "``1 / (1 + exp(-x))``.", shows="0.0 -> 0.5", accurate=True,
-    impl=_logistic, in_float64=False,
+    impl=_logistic,
     derivative=lambda t, y, x: mul(t, mul(y, sub(one(x), y))))
 
 
@@ -139,30 +140,30 @@ def pow(x: Any, y: Any) -> Any:
 
 sin_p, sin = unary(
     "sin", "The sine.", shows="0.0 -> 0.", accurate=True,
-    in_float64=False,
+    impl=np.sin,
     derivative=lambda t, y, x: mul(t, cos(x)))
 
 cos_p, cos = unary(
     "cos", "The cosine.", shows="0.0 -> 1.", accurate=True,
-    in_float64=False,
+    impl=np.cos,
     derivative=lambda t, y, x: neg(mul(t, sin(x))))
 
-tan_p, tan = unary(
+tan_p, tan = precise(
     "tan", "The tangent.", shows="0.0 -> 0.", accurate=True,
     derivative=lambda t, y, x: mul(t, add(coefficient(1, x), square(y))),
     examples=points((-1., 1.)))
 
-asin_p, asin = unary(
+asin_p, asin = precise(
     "asin", "The angle in [-pi/2, pi/2] whose sine is x.", shows="0.0 -> 0.",
     derivative=lambda t, y, x: mul(t, rsqrt(sub(coefficient(1, x), square(x)))),
     examples=points((-.9, .9)))
 
-acos_p, acos = unary(
+acos_p, acos = precise(
     "acos", "The angle in [0, pi] whose cosine is x.", shows="1.0 -> 0.",
     derivative=lambda t, y, x: mul(t, neg(rsqrt(sub(coefficient(1, x), square(x))))),
     examples=points((-.9, .9)))
 
-atan_p, atan = unary("atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
+atan_p, atan = precise("atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
                      derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
 
 
@@ -180,24 +181,24 @@ atan2_p, atan2 = binary(
 
 # ── Hyperbolic functions ─────────────────────────────────────────────────────────────────────
 
-sinh_p, sinh = unary("sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
+sinh_p, sinh = precise("sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
                      derivative=lambda t, y, x: mul(t, cosh(x)))
 
-cosh_p, cosh = unary("cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
+cosh_p, cosh = precise("cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
                      derivative=lambda t, y, x: mul(t, sinh(x)))
 
-tanh_p, tanh = unary("tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
+tanh_p, tanh = precise("tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
                      derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
 
-asinh_p, asinh = unary("asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
+asinh_p, asinh = precise("asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
                        derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
 
-acosh_p, acosh = unary(
+acosh_p, acosh = precise(
     "acosh", "The positive number whose hyperbolic cosine is x.", shows="1.0 -> 0.",
     derivative=lambda t, y, x: mul(t, rsqrt(sub(square(x), one(x)))),
     examples=points((1.5, 3.)))
 
-atanh_p, atanh = unary(
+atanh_p, atanh = precise(
     "atanh", "The number whose hyperbolic tangent is x.", shows="0.0 -> 0.",
     derivative=lambda t, y, x: mul(integer_pow(add(one(x), x), -1), div(t, sub(one(x), x))),
     examples=points((-.9, .9)))
