@@ -26,16 +26,17 @@ caches.cleared_by(_free.clear)
 
 
 def release(memory: np.ndarray) -> None:
-    """Keep freed memory for a later array of the same size; beyond the limit it is released to the
-    system.
+    """Keep freed memory for a later array of the same size; beyond the limit that of the sizes
+    which were not asked for lately is released to the system.
     """
     size = memory.nbytes
-    for other, arrays in list(_free.items()):
-        while arrays and other != size <= MAX_HELD < held_bytes() + size:
-            del arrays[-1:]
-        if not arrays:
-            _free.pop(other, None)
-    if held_bytes() + size <= MAX_HELD:
+    excess = held_bytes() + size - MAX_HELD  # once: there may be many sizes
+    if excess > 0 and size <= MAX_HELD:
+        for other, arrays in list(_free.items()):
+            while arrays and other != size and excess > 0:
+                del arrays[-1:]
+                excess -= other
+    if excess <= 0:
         _free[size] = [*_free.pop(size, []), memory]
 
 
@@ -77,5 +78,6 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     try:
         memory = _free[size].pop()  # atomic: no other thread gets it too
     except (KeyError, IndexError):
+        _free.pop(size, None)
         memory = np.empty(size, np.uint8)
     return np.ndarray(shape, dtype, np.asarray(_PooledMemory(memory)))

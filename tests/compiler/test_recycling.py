@@ -129,3 +129,12 @@ def test_no_two_threads_have_the_same_memory():
     for thread in threads:
         thread.join()
     assert failures == [] and recycling.held_bytes() <= recycling.MAX_HELD
+
+
+def test_the_time_of_freeing_memory_does_not_grow_with_what_is_held(monkeypatch):
+    sums, held_bytes = [], recycling.held_bytes
+    monkeypatch.setattr(recycling, "_free", {n: [] for n in range(99)})
+    monkeypatch.setattr(recycling, "held_bytes", lambda: sums.append(held_bytes()) or sums[-1])
+    x = recycling.empty(SHAPE, F32)
+    del x
+    assert len(sums) == 1
