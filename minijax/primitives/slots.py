@@ -46,7 +46,7 @@ def in_numpy(f: Callable[..., Any], takes_halves: bool = False, in_float64: bool
     """
     def impl(*arrays: np.ndarray, **params: Any) -> list:
         dtype = arrays[0].dtype
-        if in_float64 and dtype == np.float32:
+        if in_float64 and dtype.char == "f":
             return [f(*arrays, dtype=np.float64).astype(dtype)]
         wide = computed_in(dtype)
         if wide is dtype or takes_halves and dtype == np.float16:
