@@ -41,9 +41,11 @@ def block_size(n: int, max_size: int) -> int:
     >>> block_size(100, 1024), block_size(1_000_000, 1024), block_size(1009, 16)
     (100, 1000, 16)
     """
+    if n <= max_size:
+        return n
     sizes = (size for step in (ROWS, 1)
              for size in range(max_size - max_size % step, max_size // 2, -step))
-    return next((size for size in sizes if n % size == 0), min(n, max_size))
+    return next((size for size in sizes if n % size == 0), max_size)
 
 
 def reduce_pairwise(combine: Callable[[Any, Any], Any], terms: Sequence[Any]) -> Any:
