@@ -16,7 +16,7 @@ X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 def both_ways(f, *args):
     """The result of a function, evaluated and compiled, which must be one."""
     eager, compiled = f(*args), jax.jit(f)(*args)
-    np.testing.assert_allclose(eager, compiled, rtol=1e-6)
+    np.testing.assert_allclose(eager, compiled, rtol=1e-6, atol=1e-7)
     return np.asarray(compiled)
 
 
