@@ -14,7 +14,7 @@ from .loops import (BOOL, INT64, Constant, For, Let, Load, Operand, Store, acces
 from .steps import Steps, strides
 
 MOST = 24  # accesses of a group
-NEAR = 16  # bytes
+NEAR = 16  # bytes from an element to the next
 Group = tuple[Load | Store, ...]  # in the order of their elements
 Place = tuple[tuple[Any, ...], int]  # the numbers of an index, and its constant in elements
 

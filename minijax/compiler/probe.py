@@ -98,9 +98,14 @@ def compose(outer: Pattern, inner: Pattern, middle: Sequence[int], operand: Sequ
     if inner == identity(middle):  # in whatever shape the middle is read
         return outer
     is_known = outer.shape == sizes(middle)
+
+    def other(*index: Any) -> Term:
+        # Hashes, since tokens nest. Those of -1 and -2 are equal, and so are the texts of two
+        # scalars of one name, so an index has both.
+        return "other", (hash((reader, outer, *index)), hash(repr((outer, *index))))
     return Pattern(tuple([
         (kind, value) if kind == "at" else outer.terms[value] if kind == "axis" and is_known
-        else ("other", hash((reader, outer, kind, value)))  # since tokens nest
+        else other(kind, value)
         for kind, value in inner.terms]), inner.shape)
 
 

@@ -36,10 +36,10 @@ def one(x: Array) -> Array:
 # ── Exponentials and logarithms ──────────────────────────────────────────────────────────────
 
 exp_p, exp = precise("exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
-                   derivative=lambda t, y, x: mul(t, y))
+                     derivative=lambda t, y, x: mul(t, y))
 
 exp2_p, exp2 = precise("exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
-                     derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
+                       derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
 
 log_p, log = precise(
     "log", "The natural logarithm.", shows="1.0 -> 0.", accurate=True,
@@ -53,7 +53,7 @@ log1p_p, log1p = precise(
     examples=points((-.5, 2.)))
 
 expm1_p, expm1 = precise("expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10",
-                       accurate=True, derivative=lambda t, y, x: mul(t, add(y, one(x))))
+                         accurate=True, derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
@@ -164,7 +164,7 @@ acos_p, acos = precise(
     examples=points((-.9, .9)))
 
 atan_p, atan = precise("atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
-                     derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
+                       derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
 
 
 def _over_square(t: Array, numerator: Array, x: Array, y: Array) -> Array:
@@ -182,16 +182,16 @@ atan2_p, atan2 = binary(
 # ── Hyperbolic functions ─────────────────────────────────────────────────────────────────────
 
 sinh_p, sinh = precise("sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
-                     derivative=lambda t, y, x: mul(t, cosh(x)))
+                       derivative=lambda t, y, x: mul(t, cosh(x)))
 
 cosh_p, cosh = precise("cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
-                     derivative=lambda t, y, x: mul(t, sinh(x)))
+                       derivative=lambda t, y, x: mul(t, sinh(x)))
 
 tanh_p, tanh = precise("tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
-                     derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
+                       derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
 
 asinh_p, asinh = precise("asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
-                       derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
+                         derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
 
 acosh_p, acosh = precise(
     "acosh", "The positive number whose hyperbolic cosine is x.", shows="1.0 -> 0.",

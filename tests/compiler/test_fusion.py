@@ -11,6 +11,7 @@ import minijax
 from minijax import disable_jit, lax
 from minijax.core import tracing, ShapedArray, as_value
 from minijax.core.jaxpr import eval_jaxpr
+from minijax.compiler.probe import Pattern, compose
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.memory import layout
 from tests.running_text import run_text
@@ -230,3 +231,10 @@ def test_an_array_that_was_reshaped_is_walked_like_one_that_was_not(f):
 
     assert loops(lambda x: f(x.reshape(40, 30, 50)), (200, 300)) == loops(
         lambda x: f(x), (40, 30, 50))
+
+
+def test_an_index_that_is_computed_from_another_number_is_another_index():
+    computed = Pattern((("other", "i"),), (5,))
+    before, last = (compose(Pattern((("at", k),), (9,)), computed, (4,), (5,), "reader")
+                    for k in (-2, -1))
+    assert before != last and hash(-2) == hash(-1)
