@@ -288,7 +288,7 @@ def test_the_picture_shows_what_jit_does():
         return jnp.sum((x - y) ** 2)
 
     assert [line in inspect.getsource(distance) for line in shown["python"]] == [True, True]
-    lowered = jax.jit(distance).lower(jnp.ones(1000), jnp.ones(1000))
+    lowered = jax.jit(distance).lower(jnp.ones(30), jnp.ones(30))
     for stage in ("jaxpr", "source"):
         lines = [line.strip() for line in lowered.as_text(stage).splitlines()]
         assert [line for line in shown[stage] if line not in lines] == []

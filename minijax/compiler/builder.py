@@ -287,8 +287,9 @@ class Builder(Arithmetic):
 
     # -- reductions ----------------------------------------------------------------------------
 
-    def accumulate(self, op: str, extents: Sequence[int], f: Callable[..., Operand]) -> Operand:
-        """f(k…) op f(k…) op … over all k below `extents`, in any association.
+    def accumulate(self, op: str, extents: Sequence[int], f: Callable[..., Operand],
+                   in_order: bool = False) -> Operand:
+        """f(k…) op f(k…) op … over all k below `extents`, in any association or one by one.
 
         `op` is one of add, mul, min, max, and, or, xor. The result has the dtype of `f`.
         """
@@ -296,17 +297,20 @@ class Builder(Arithmetic):
             return f()
         n, *rest = map(int, extents)
         [total] = self.reduce([op], n, lambda k, _: [self.accumulate(
-            op, rest, functools.partial(f, k))], math.prod(rest))
+            op, rest, functools.partial(f, k))], math.prod(rest), in_order=in_order)
         return total
 
     def reduce(self, ops: Sequence[str], n: int, terms_at: Callable[..., Sequence[Operand]],
-               inner_terms: int = 1, width: int = 1, block: int = BLOCK) -> list:
+               inner_terms: int = 1, width: int = 1, block: int = BLOCK, in_order: bool = False
+               ) -> list:
         """Reduce the terms of all iterations k below n, with one operation for each term.
 
         `inner_terms`: how many terms an iteration reduces itself. With a `width` the results are
         rows, whose element j has the terms terms_at(k, j). Blocks are reduced in any order, their
-        partial results in a fixed one.
+        partial results in a fixed one; or one term after the other, but on a GPU.
         """
+        if in_order and not self.on_gpu:
+            return self._reduce_serially(ops, self.index(0), n, terms_at, width, in_order)
         size = (self._terms_on_gpu if self.on_gpu else self._terms)(
             n, inner_terms, width, block, "add" in ops)
         if n <= size and not (self.on_gpu and width > 1):
@@ -381,7 +385,7 @@ class Builder(Arithmetic):
         return self.read(x) if isinstance(x, Variable) else x
 
     def _reduce_serially(self, ops: Sequence[str], first: Operand, n: int, terms_at: Callable,
-                      width: int) -> list:
+                         width: int, in_order: bool = False) -> list:
         """Reduce n iterations from `first` in one loop. Accumulators are initialised once their
         dtypes are known.
         """
@@ -397,11 +401,14 @@ class Builder(Arithmetic):
             with self.loop(width, vectorize="parallel") as j:
                 rows = [terms_at(self.add(k, u), j) for u in range(count)]
                 for i, (op, *terms) in enumerate(zip(ops, *rows, strict=True)):
-                    x = self.actual(reduce_pairwise(getattr(self, op), terms))
+                    if not in_order:
+                        terms = [reduce_pairwise(getattr(self, op), terms)]
+                    x = self.actual(terms[0])
                     if i == len(totals):
                         totals.append(Buffer("sums", x.dtype, (width,), "temp")
                                       if width > 1 else Variable("acc", x.dtype))
-                    put(totals[i], j, self.operation(op, (self.at(totals[i], j), x)))
+                    put(totals[i], j, functools.reduce(getattr(self, op), [
+                        self.at(totals[i], j), x, *terms[1:]]))
 
         def put(total: Any, j: Operand, x: Operand, statement: Any = Assign) -> None:
             if width > 1:
@@ -410,7 +417,7 @@ class Builder(Arithmetic):
                 self.emit(statement(total, x))
                 self.invalidate(total)
 
-        with self.loop(n // step, vectorize="" if width > 1 else "reduce") as k:
+        with self.loop(n // step, vectorize="" if width > 1 or in_order else "reduce") as k:
             reduce_block(self.add(self.mul(k, step), first), step)
         if n % step:
             reduce_block(self.add(first, n - n % step), n % step)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from .arithmetic import Arithmetic
+from .contraction import contracted
 from .cpu import vector_registers
 from .delinearization import delinearize
 from .function_text import FunctionText, llvm_type
@@ -43,7 +44,7 @@ def assembly(kernel: Kernel) -> str:
 @cached_on_node
 def transformed(kernel: Kernel) -> Kernel:
     """The kernel with its loops transformed for a processor."""
-    return replace(kernel, body=tuple(transformed_once(kernel.body, _transformed)))
+    return replace(kernel, body=tuple(transformed_once(contracted(kernel).body, _transformed)))
 
 
 def _transformed(body: tuple[Statement, ...], shared: Collection[Buffer] = ()

@@ -23,10 +23,11 @@ from minijax.primitives.infix import infix
 
 from . import routines
 from .builder import Builder
+from .contraction import contracted
 from .elementary import FORMULAS
 from .instructions import FLOAT16, rounded_to, widened
 from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Constant, For, Kernel, Let,
-                    Operand, Scalar, Statement, accesses, walk)
+                    Operand, Scalar, Statement, accesses, origin, walk)
 from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
 from .scalars import FLOAT32, kind_of
 from .text import KernelText, plain
@@ -109,6 +110,15 @@ def _words(text: str) -> set[str]:
     return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
 
 
+def _terms(kernel: Kernel) -> Iterable[Operand]:
+    """The terms of sums in any order, of which LLVM may keep several partial sums."""
+    for loop in walk(kernel.body):
+        if isinstance(loop, For) and loop.vectorize == "reduce":
+            sums = {each.value for each in loop.body if isinstance(each, Assign)}
+            yield from (x for each in loop.body if isinstance(each, Let) and each.target in sums
+                        for x in each.args)
+
+
 class Return(Statement):
     """The result of a function."""
 
@@ -119,7 +129,8 @@ class Program:
     """A module: imports, helpers, elementary functions, the kernel, and `main`."""
 
     def __init__(self, kernel: Kernel, dialect: Any = None) -> None:
-        self.kernel, self.dialect = kernel, dialect or NumbaText
+        self.dialect = dialect or NumbaText
+        self.kernel = kernel = kernel if dialect else contracted(kernel, frozenset(_terms(kernel)))
         self.functions: dict[str, str] = {}  # elementary ones, routines, outlined loops, by name
         self.pieces: dict[For, str] = {}  # the names of outlined loops
         self.outlined = outlined_loops(kernel)
@@ -416,7 +427,7 @@ class NumbaText(KernelText):
     def print_shared(self, loop: For, outlined: Outlined) -> None:
         """Blocks of iterations for threads, each with temps of its own."""
         self.flush()
-        self.note(f"{self.note_lines.get(loop, '')}\n{loop.note}")
+        self.note(f"{self.note_lines.get(origin(loop), '')}\n{loop.note}")
         start, stop, step = (int(x) for x in (
             loop.start.value, loop.stop.value, outlined.step))  # type: ignore[union-attr]
         block, first, last = self.unused("block"), Scalar("", INT64), Scalar("", INT64)

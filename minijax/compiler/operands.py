@@ -89,6 +89,7 @@ class ProgramBuilder(Builder):
         self._kernels: dict[Any, Any] = {}  # their statements, and the places of their buffers
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
         self.others: list[tuple[Any, Any]] = []  # further variables that these hold
+        self.products: list[Operand] = []  # that are rounded before they are added
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
         self.loops: dict[Any, str] = {}  # statements of an opaque operation → its line
 
@@ -232,6 +233,11 @@ class ProgramBuilder(Builder):
         self.store(raised, (0,), 0)
         self.call(host.CALL, self.materialize(table), raised, *map(self.address, args), *outputs)
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
+
+    def rounded(self, x: Operand) -> Operand:
+        """x, which contraction leaves alone."""
+        self.products.append(x)
+        return x
 
     def origin(self, value: Scalar | Buffer, variable: Any) -> None:
         """Record which variable of the jaxpr a scalar or buffer holds; it is named after the first.

@@ -40,7 +40,7 @@ class Pattern(NamedTuple):
 
 OPAQUE = Pattern((("opaque", None),), ())  # an index that only the rule itself can interpret
 
-_COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
+_COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 2.0}
 UNKNOWN_TRIP_COUNT = 16
 _LIBRARY_COST = 1 << 19  # a call is assumed to be long: a short one is in no parallel loop
 

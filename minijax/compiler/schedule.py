@@ -19,6 +19,7 @@ from minijax.primitives.slots import Reduction, real_dtype
 from .builder import LANES
 from .digest import Unnameable, canonical
 from .fusion import Node, choose_tasks
+from .kernels.reductions import with_windows
 from .loops import Buffer, Index, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths, rows_per_vector, transposed_reads
@@ -50,6 +51,11 @@ def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
 def _overwritten(task: Node, output: Var) -> Sequence[int]:
     """The operands whose memory an output of a task may overwrite."""
     return task.eqn.primitive.in_place(task.outvars.index(output), **task.eqn.params)
+
+
+def _in_order(tasks: Sequence[Node]) -> bool:
+    """Whether the terms of a reduction among tasks have an order."""
+    return any(task.probe.reduction.in_order for task in tasks)
 
 
 class Lowering:
@@ -272,7 +278,8 @@ class Lowering:
             math.prod(task.loops[nest.depth + 1:]) for task in nest.tasks)
         totals = self.b.reduce(
             [task.probe.reduction.op for task in nest.reduced], nest.trip_count,
-            lambda k, _: list(map(iteration(k).__getitem__, nest.reduced)), inside)
+            lambda k, _: list(map(iteration(k).__getitem__, nest.reduced)), inside,
+            in_order=_in_order(nest.reduced))
         terms = dict(zip(nest.reduced, totals, strict=True))
         self.leaf([task for task in terms if task.rank == nest.depth], prefix, totals=terms)
         return terms
@@ -299,9 +306,11 @@ class Lowering:
                     return list(map(self.leaf(tasks, index).__getitem__, tasks))
 
                 ops = [task.probe.reduction.op for task in tasks]
-                packed = rows_per_vector(tasks, nest.depth) if width == n else 1
+                in_order = _in_order(tasks)
+                packed = rows_per_vector(tasks, nest.depth) if width == n and not in_order else 1
                 count = math.prod(extents)
-                sums = b.reduce(ops, count // packed, terms, width=width * packed)
+                sums = b.reduce(ops, count // packed, terms, width=width * packed,
+                                in_order=in_order)
                 return sums if packed == 1 else b.reduce(
                     ops, packed, lambda k, j: [b.at(x, b.add(b.mul(k, width), j)) for x in sums],
                     width=width)
@@ -365,7 +374,7 @@ class Lowering:
             at = self.b.whole(index, task.shape)
             with self._noting(task) if alone else nullcontext():
                 if task.reduces and task not in totals:
-                    _, _, extents, term, _ = self.apply(task.eqn, at)
+                    _, _, extents, term, *_ = self.apply(task.eqn, at)
                     terms[task] = term(*self.b.whole(index[task.rank:], extents))
                     continue
                 results = self.evaluate(task.eqn, at, totals.get(task))
@@ -407,7 +416,7 @@ class Lowering:
         result = self.apply(eqn, index)
         if isinstance(result, Reduction):
             if total is None:
-                total = self.b.accumulate(result.op, result.extents, result.term)
+                total = self.b.accumulate(result.op, result.extents, result.term, result.in_order)
             result = result.finish(total)
         elements = list(result) if isinstance(result, list | tuple) else [result]
         elements = [self.b.actual(self.b.index(x)) for x in elements]
@@ -469,6 +478,8 @@ class NestingBuilder(ProgramBuilder):
         builder's choice. All cells change together, after everything is read.
         """
         closed = simplify(closed)
+        if not self.on_gpu:
+            closed = with_windows(closed)
         consts = [self.constant(buffer_of(c)) for c in closed.consts]
         destinations = into if into is not None else [None] * len(closed.jaxpr.outvars)
         return Lowering(self, closed.jaxpr, [*consts, *map(self.value, args)], destinations).run()
@@ -490,7 +501,7 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Ker
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
     notes = {"jaxpr": jaxpr, "origins": b.origins, "others": b.others, "lines": b.lines,
-             "finals": b.finals, "loops": b.loops}
+             "rounded": b.products, "finals": b.finals, "loops": b.loops}
     return Kernel(name, inputs, outputs, tuple(b.constants), tuple(offsets), size, offsets, body,
                   notes)
 

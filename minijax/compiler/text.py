@@ -20,7 +20,7 @@ from minijax.util.jaxpr_text import Names
 
 from .loops import (MMA, OPS, Address, Assign, Atomic, Barrier, Buffer, Call, Check, Constant,
                     Declare, For, If, Index, Kernel, Launch, Let, Load, Operand, Read, Scalar,
-                    Shuffle, Statement, Store, Variable, While, accesses, used, walk)
+                    Shuffle, Statement, Store, Variable, While, accesses, origin, used, walk)
 from .scalars import kind_of
 
 _WIDTH = 76  # a longer expression is broken up by giving its parts names
@@ -161,7 +161,7 @@ class KernelText:
     def body(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
             if not isinstance(statement, For):
-                self.note(self.note_lines.get(statement, ""))
+                self.note(self.note_lines.get(origin(statement), ""))
             self.print(statement)
         self.flush()
 
@@ -293,7 +293,7 @@ class KernelText:
         """The index is i, j, k … by depth, where the program leaves these names free."""
         ends = self.operands([loop.start, loop.stop]).removeprefix("0, ")
         self.flush()
-        self.note(f"{self.note_lines.get(loop, '')}\n{loop.note}")
+        self.note(f"{self.note_lines.get(origin(loop), '')}\n{loop.note}")
         name = self.names[loop.index] = self.unused(*"ijklmn")
         self.inner(f"for {name} in range({ends}):", loop.body)
         self.used_names.discard(name)

@@ -168,10 +168,12 @@ def reductions(loop: For) -> dict[Variable, str]:
     ops = {}
     for each in assignments(loop):
         let = lets.get(each.value)
-        if each not in loop.body or let is None or let.op not in REDUCING or each.variable not in (
-                variables.get(x) for x in let.args):
+        if each not in loop.body or let is None:
             return {}
-        ops[each.variable] = let.op
+        op, args = ("add", let.args[2:]) if let.op == "fma" else (let.op, let.args)
+        if op not in REDUCING or each.variable not in (variables.get(x) for x in args):
+            return {}
+        ops[each.variable] = op
     return ops
 
 

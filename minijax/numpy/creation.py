@@ -25,6 +25,7 @@ from minijax.numpy.arguments import (
     shape_of_argument, static_index, static_value)
 from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import random_wrap_p
+from minijax.primitives.threefry import fused_multiply_add
 
 
 # ── From values ──────────────────────────────────────────────────────────────────────────────
@@ -409,8 +410,14 @@ def _interpolated(first: Any, last: Any, num: int, steps: int, endpoint: bool) -
     first, last = lax.expand_dims(first, (0,)), lax.expand_dims(last, (0,))
     if num < 2:
         return lax.broadcast_in_dim(first, (num, *first.shape[1:]), range(rank))
-    t: Any = lax.reshape(lax.iota(first.dtype, steps) / float(steps), (steps, *(1,) * (rank - 1)))
-    out = first * (1.0 - t) + last * t
+    count: Any = lax.reshape(lax.iota(first.dtype, steps), (steps, *(1,) * (rank - 1)))
+    if rank == 1 and first.dtype.kind == "f" and not core.current_trace.get().staging_level:
+        # As XLA compiles it, outside of a program that would show it.
+        part = first.dtype.type(1) / first.dtype.type(steps)
+        out = fused_multiply_add(count, last * part, first * (1.0 - count * part))
+    else:
+        t = count / float(steps)
+        out = first * (1.0 - t) + last * t
     return lax.concatenate([out, last], 0) if endpoint else out
 
 

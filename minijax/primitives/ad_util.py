@@ -4,6 +4,7 @@ Builds on `axes` and `slots`; all other primitives build on it.  Chapters 03, 04
 In JAX: `jax/_src/interpreters/ad.py`, `batching.py`, `jax/_src/lax/lax.py`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -267,10 +268,17 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
         axes = tuple(sorted(axes))
-        return Reduction(op, computed_in(x.dtype), tuple(x.shape[d] for d in axes),
-                         lambda *inner: widened(s, x(expand_index(index, axes, inner))),
-                         lambda total: s.const(extremum_identity(op, x.dtype), x.dtype)
-                         if has_none(x, axes) else s.convert(total, x.dtype))
+        extents = tuple(x.shape[d] for d in axes)
+        in_order = summation.has_order(op, x)
+        is_chain = in_order and len(axes) > 1  # one loop over several axes
+
+        def term(*inner: Any) -> Any:
+            place = s.unravel(*inner, extents) if is_chain else inner
+            return widened(s, x(expand_index(index, axes, place)))
+
+        return Reduction(op, computed_in(x.dtype), (math.prod(extents),) if is_chain else extents,
+                         term, lambda total: s.const(extremum_identity(op, x.dtype), x.dtype)
+                         if has_none(x, axes) else s.convert(total, x.dtype), in_order)
 
     def has_none(x: Any, axes: Axes) -> bool:
         return op in ("min", "max") and any(x.shape[d] == 0 for d in axes)

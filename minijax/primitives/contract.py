@@ -21,7 +21,9 @@ from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
 from minijax.primitives.shape import broadcasted_iota, transpose
 from minijax.primitives.slots import Reduction, all_weak, computed_in, in_pairs, layout, real_dtype
-from minijax.primitives.summation import LONG
+from minijax.primitives.summation import LONG, WINDOW
+
+ROW = 8  # elements that fill the vectors in which XLA multiplies rows
 
 # ── The type ─────────────────────────────────────────────────────────────────────────────────
 
@@ -102,6 +104,8 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The product of stacks of matrices; BLAS adds up in one chain, so long sums go in parts."""
     *outer, rows, n = x.shape
     columns = y.shape[-1]
+    if rows == columns == 1 and n > WINDOW and summation.has_order("add", x):
+        return summation.in_order(np.add, x * y.swapaxes(-1, -2), (x.ndim - 1,))[..., None]
     if n <= LONG or rows * columns > LONG * (rows + columns) or x.dtype.kind not in "fc":
         return np.matmul(x, y)
     whole = n - n % LONG
@@ -123,8 +127,22 @@ def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: DotDim
         at = dict(zip((*names, *summed), (*index, *inner), strict=True))
         return s.mul(*(s.convert(v(tuple(map(at.__getitem__, axes))), wide)
                        for v, axes in ((x, left), (y, right))))
-    return Reduction("or" if wide.kind == "b" else "add", wide, tuple(x.shape[d] for d in summed),
-                     term, lambda total: s.convert(total, dtype))
+    extents = tuple(x.shape[d] for d in summed)
+    return Reduction("or" if wide.kind == "b" else "add", wide, extents, term,
+                     lambda total: s.convert(total, dtype), _in_order(x, y, dimension_numbers))
+
+
+def _in_order(x: Any, y: Any, dimension_numbers: DotDimensionNumbers) -> bool:
+    """Whether XLA adds up few products one by one: of vectors, or of a vector and columns; of few
+    rows so long that they would fill a vector.
+    """
+    contract, batch = dimension_numbers
+    sides = [(v, summed, v.ndim > len(summed) + len(batched))
+             for v, summed, batched in zip((x, y), contract, batch, strict=True)]
+    return len(contract[0]) == 1 and all(
+        summation.has_order("add", v) and not (
+            is_matrix and summed == (v.ndim - 1,) and v.shape[-1] >= ROW)
+        for v, summed, is_matrix in sides)
 
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────

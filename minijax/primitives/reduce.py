@@ -64,7 +64,7 @@ def _exclusive_products(x: Array, axis: int, reverse: bool) -> Array:
 
 reduce_prod_p = reduction(
     "reduce_prod", "mul",
-    impl=lambda x, axes: np.multiply.reduce(x, axes, dtype=x.dtype),
+    impl=summation.product,
     jvp=_prod_jvp)
 
 
@@ -159,9 +159,6 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── Cumulative reductions ────────────────────────────────────────────────────────────────────
 
-ROWS = 8  # of terms in a block, side by side in vector registers
-
-
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
                jvp: Any, transpose: Any = NOT_LINEAR) -> Primitive:
     """A primitive that gives every partial result of a reduction along one axis.
@@ -253,7 +250,7 @@ def _running_loop(op: str) -> Callable[..., None]:
 
             if x.size:
                 _run(b, op, computed_in(x.dtype), n, math.prod(inner),
-                     lambda k, j: widened(b, x(at(k, j))),
+                     lambda k, j: b.rounded(widened(b, x(at(k, j)))),
                      lambda k, j, total: b.store(out, at(k, j), b.convert(total, x.dtype)))
     return loop
 
@@ -262,20 +259,20 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, s
          ) -> None:
     """``store(k, j, total of term(i, j) for i <= k)`` for all k < n and j < `width`.
 
-    The totals of blocks of rows come first, then their own running totals, from which each block
-    goes on by itself, in registers.
+    The totals of chains of rows come first, then their own running totals, to which each chain
+    adds its own, in registers. So does `summation.running`.
     """
-    join, whole = getattr(b, op), (n - 1) // ROWS if n > summation.CHAIN else 0
-    before = b.temp((whole + 1, width), dtype, "before")
+    join, whole = getattr(b, op), (n - 1) // summation.CHAIN
+    before, rest = b.temp((whole + 1, width), dtype, "before"), b.temp((1, width), dtype, "rest")
 
     def totals(i: Any, j: Any) -> Iterator:
         return itertools.accumulate((term(k, j) for k in rows(i)), join)
 
     def rows(i: Any) -> list:
-        return [b.add(b.mul(i, ROWS), u) for u in range(ROWS)]
+        return [b.add(b.mul(i, summation.CHAIN), u) for u in range(summation.CHAIN)]
 
     with b.loop(width, vectorize="parallel") as j:
-        b.store(before, (0, j), b.starting_value(op, dtype))
+        b.store_all([before, rest], (0, j), [b.starting_value(op, dtype)] * 2)
     if whole:
         with nest(b, (whole, width), "parallel") as (i, j):
             *_, total = totals(i, j)
@@ -286,11 +283,11 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, s
             start = b.load(before, (i, j))
             for k, total in zip(rows(i), totals(i, j), strict=True):
                 store(k, j, join(start, total))
-    with b.loop(n - whole * ROWS) as i, b.loop(width, vectorize="parallel") as j:
-        k = b.add(whole * ROWS, b.index(i))
-        total = join(b.load(before, (whole, j)), term(k, j))
-        store(k, j, total)
-        b.store(before, (whole, j), total)
+    with b.loop(n - whole * summation.CHAIN) as i, b.loop(width, vectorize="parallel") as j:
+        k = b.add(whole * summation.CHAIN, b.index(i))
+        total = join(b.load(rest, (0, j)), term(k, j))
+        b.store(rest, (0, j), total)
+        store(k, j, join(b.load(before, (whole, j)), total))
 
 
 # ── The primitives and their functions ───────────────────────────────────────────────────────
@@ -302,12 +299,12 @@ def _extrema(op: str, x: np.ndarray, axis: int) -> Any:
 
 
 cumsum_p = cumulative(
-    "cumsum", "add", lambda x, axis: summation.running(x, axis) + x.dtype.type(0),  # never -0
+    "cumsum", "add", lambda x, axis: summation.running(np.add, x, axis) + x.dtype.type(0),
     jvp=linear(0),
     transpose=transposed(lambda ct, x, axis, reverse: cumsum_p.bind(
         ct, axis=axis, reverse=not reverse)))
 cumprod_p = cumulative(
-    "cumprod", "mul", lambda x, axis: np.multiply.accumulate(x, axis, dtype=x.dtype),
+    "cumprod", "mul", lambda x, axis: summation.running(np.multiply, x, axis),
     jvp=_by_prefixes(mul_p))
 cummax_p, cummin_p = (
     cumulative(f"cum{op}", op, functools.partial(_extrema, op), jvp=_by_prefixes(step))

@@ -100,8 +100,8 @@ def extremum_identity(op: str, dtype: Any) -> Any:
 
 
 class Reduction(NamedTuple):
-    """An element that reduces many others; the loop writer chooses the order of the terms, and
-    whether it computes one element or a row of them.
+    """An element that reduces many others; the loop writer chooses whether it computes one element
+    or a row of them, and the order of the terms, if they are many.
     """
 
     op: str  # one of add, mul, min, max, and, or, xor
@@ -109,6 +109,7 @@ class Reduction(NamedTuple):
     extents: tuple[int, ...]
     term: Callable[..., Any]  # of an index within the extents
     finish: Callable[[Any], Any]  # of the total
+    in_order: bool = False  # one term after the other
 
 
 def elementary(name: str) -> Formula:

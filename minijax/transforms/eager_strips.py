@@ -24,7 +24,7 @@ _TURNS = 4  # most strips, but of long arrays: a call costs as much as a hundred
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list[ArrayImpl] | None:
     """The result of the formula's compiled code; None where `impl` must run.
 
-    Both agree to the last bit, since LLVM contracts no operations.
+    Both agree but for products that are contracted.
     """
     if (config.disable_jit.value or primitive.eager_dispatch
             or not all(type(x) is ArrayImpl for x in args)):

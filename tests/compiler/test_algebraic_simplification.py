@@ -70,18 +70,21 @@ def test_each_law_has_an_effect(line, monkeypatch):
     "x[0, 0] / 3", "x[0, 0] / row[1]", "row / x", "x.mean(1)", "3 / x", "jnp.round(x, 2)",
     "jnp.round(x[0, 0], 2)", "jnp.linspace(0, 1, 11)", "jnp.mean(x[0])", "x / row + row",
     "(x / x.max(), row / row.max())", "(lambda s: x / s + x.T / s)(x.min())"])
-def test_a_quotient_by_a_constant_or_broadcast_number_has_the_bits_of_jax(text, dtype, jax_says):
-    def quotients(lib, compiled):
+def test_a_quotient_by_a_constant_or_broadcast_number_has_the_bits_of_jax(
+        text, dtype, as_users_compile, jax_says):
+    def quotients(lib, compiled, jit):
         def f(x, row):
             return eval(text, {"x": x, "row": row, "jnp": lib.numpy})
         arrays = (lib.numpy.asarray(x, dtype) for x in (RANDOM[0, :, :4], RANDOM[1, 0, :4]))
-        out = (lib.jit(f) if compiled else f)(*arrays)
+        out = (jit(f) if compiled else f)(*arrays)
         return [np.asarray(x).astype(np.float32) for x in lib.tree_util.tree_leaves(out)]
 
     for compiled in (False, True):
-        ours = [quotients(minijax, compiled) for _ in range(3)]  # the third is a prepared call
+        # The third is a prepared call.
+        ours = [quotients(minijax, compiled, minijax.jit) for _ in range(3)]
         for each in ours:
-            for x, y in zip(each, jax_says(lambda c=compiled: quotients(jax, c)), strict=True):
+            theirs = jax_says(lambda c=compiled: quotients(jax, c, as_users_compile))
+            for x, y in zip(each, theirs, strict=True):
                 np.testing.assert_array_equal(x, y)
 
 

@@ -52,7 +52,8 @@ def test_quotient_and_remainder_become_indices_of_loops(name):
 @pytest.mark.parametrize("name", MERGED)
 def test_the_numbers_are_those_of_numpy(name):
     f = MERGED[name]
-    np.testing.assert_allclose(jit(lambda x, y: f(jnp, x, y))(X, Y), f(np, X, Y), rtol=1e-6)
+    found = jit(lambda x, y: f(jnp, x, y))(X, Y)
+    np.testing.assert_allclose(found, f(np, X, Y), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("trip_counts, n, sizes", [

@@ -102,20 +102,20 @@ def test_unrelated_outputs_keep_their_own_loops():
 
 @pytest.mark.parametrize("f", [softmax, layer_norm])
 def test_each_row_is_handled_while_it_is_in_cache(f):
-    kernel = check(f, numbers(7, 33))
+    kernel = check(f, numbers(7, 599))
     [over_rows] = [s for s in kernel.body if isinstance(s, For)]
     assert over_rows.stop.value == 7
-    assert all(temp.shape == (33,) for temp in kernel.temps)
+    assert all(temp.shape == (599,) for temp in kernel.temps)
 
 
 @pytest.mark.parametrize("f", [softmax, layer_norm])
 def test_a_row_is_reduced_by_the_loop_that_makes_it(f):
-    [over_rows] = [s for s in check(f, numbers(7, 33)).body if isinstance(s, For)]
+    [over_rows] = [s for s in check(f, numbers(7, 599)).body if isinstance(s, For)]
     assert [s.vectorize for s in over_rows.body if isinstance(s, For)] == [
         "reduce", "reduce", "parallel"]
 
 
-@pytest.mark.parametrize("shape", [(33,), (5000,), (70, 90), (3, 40, 50)])
+@pytest.mark.parametrize("shape", [(31,), (5000,), (70, 90), (3, 40, 50)])
 def test_reductions_of_the_same_numbers_read_them_once(shape):
     axes = tuple(range(len(shape)))
     kernel = check(lambda x: [lax.reduce_sum_p.bind(x, axes=axes), lax.reduce_max(x, axes)],
@@ -141,7 +141,7 @@ def test_threads_share_sums_of_columns_of_any_width(width):
     assert shared_loops(Lowered(program, "f").kernel)
 
 
-@pytest.mark.parametrize("shape", [(3000, 8), (2048, 2, 4), (1024, 33), (40, 1, 5)])
+@pytest.mark.parametrize("shape", [(3000, 8), (2048, 2, 4), (1024, 33), (999, 1, 5)])
 def test_rows_that_lie_one_after_the_other_are_taken_as_one(shape):
     for op in (lax.reduce_max, lax.reduce_sum):
         kernel = check(lambda x, op=op: [op(x, (0,))], numbers(*shape))
@@ -163,7 +163,7 @@ def test_columns_that_lie_side_by_side_are_one_row(shape):
 
 
 def test_rows_that_are_weighted_go_by_columns_whatever_axes_they_are_counted_by():
-    for shape in ((90,), (3, 30), (5, 2, 9)):
+    for shape in ((300,), (3, 100), (5, 2, 30)):
         down = tuple(range(len(shape)))
 
         def f(x, w, shape=shape, down=down):

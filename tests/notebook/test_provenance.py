@@ -32,7 +32,7 @@ def loss(weights: Any, x: Any) -> Any:
 
 LAYERS = [jnp.ones((16, 16))] * 5, jnp.ones((64, 16))
 PROGRAMS = {
-    "softmax": (softmax, jnp.ones(1000)),
+    "softmax": (softmax, jnp.ones(30)),
     "a loop that threads share": (lambda x: jnp.sin(x) * 2.0 + 1.0, jnp.ones(1 << 21)),
     "equal layers": (jax.grad(loss), *LAYERS),
     "steps": (lambda xs: jax.lax.scan(lambda c, x: (jnp.cos(c) + x, c), 0.0, xs), jnp.ones(9)),

@@ -1,4 +1,4 @@
-"""Long formulas, evaluated by compiled code: their meaning to the last bit, for every shape."""
+"""Long formulas, evaluated by compiled code: their meaning but for contraction, for every shape."""
 
 import numpy as np
 import pytest
@@ -23,14 +23,15 @@ def arguments(p, n, dtype):
 
 
 @pytest.mark.parametrize("p", LONG, ids=str)
-def test_compiled_strips_are_the_meaning_bit_for_bit(p):
+def test_compiled_strips_are_the_meaning_but_for_contraction(p):
     params = p.examples()[0].params
     for dtype in ("float32", "float64"):
         with config.enable_x64(True), np.errstate(all="ignore"):
             for n in (0, 1, 17, 300):
                 args = arguments(p, n, dtype)
                 [wanted] = p.impl(*args, **params)
-                np.testing.assert_array_equal(np.asarray(p.bind(*args, **params)), wanted)
+                few = 8 * np.finfo(dtype).eps
+                np.testing.assert_allclose(np.asarray(p.bind(*args, **params)), wanted, few, few)
 
 
 def test_operands_stretch_and_have_any_rank():

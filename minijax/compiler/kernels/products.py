@@ -16,9 +16,10 @@ import numpy as np
 
 from minijax.core import ShapedArray, tracing
 from minijax.primitives.axes import Axes, without
-from minijax.primitives.ad_util import transpose_p
+from minijax.primitives.ad_util import reduce_sum_p, transpose_p
+from minijax.primitives.algebra import mul_p
 from minijax.primitives.slots import computed_in, nest
-from minijax.primitives.summation import LONG
+from minijax.primitives.summation import LONG, WINDOW, has_order
 
 from .. import cpu
 from ..builder import CHAIN
@@ -65,6 +66,9 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
                         contract[i]) for i, x in enumerate(operands))
     rows, columns = left.size(left.free), right.size(right.free)
     terms = rows * left.size(left.contract) * columns
+    if terms > WINDOW and not (left.free + right.free or b.on_gpu) and is_sum_of_products(
+            out, *operands):
+        return computed(b, lambda x, y: [sum_of_products(x, y, left, right)], [out], *operands)
     if 1 in (rows, columns) and terms > MAX_INLINE_VECTOR:
         left, right = hoisted_transpose(b, left), hoisted_transpose(b, right)
     elif b.on_gpu and terms >= LAUNCHED and min(rows, columns) >= MIN_SIDE:
@@ -73,6 +77,18 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
         return by_blocks(b, out, left, right)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
     computed(b, lambda x, y: [as_sums(x, y, **params)], [out], left.buffer, right.buffer)
+
+
+def is_sum_of_products(out: Any, x: Any, y: Any) -> bool:
+    """Whether XLA computes all products first: of vectors of not so many floats."""
+    return x.dtype == y.dtype == out.dtype == computed_in(out.dtype) and has_order("add", x)
+
+
+def sum_of_products(x: Any, y: Any, left: Side, right: Side) -> Any:
+    """A batch of products of vectors, as two operations."""
+    x, y = (transpose_p.bind(v, permutation=side.batch + side.contract)
+            for v, side in ((x, left), (y, right)))
+    return reduce_sum_p.bind(mul_p.bind(x, y), axes=tuple(range(len(left.batch), x.ndim)))
 
 
 def hoisted_transpose(b: Any, side: Side) -> Side:

@@ -34,8 +34,7 @@ def rewritten(x, change):
 
 
 def softmax():
-    source = jax.jit(lambda x: jax.nn.softmax(x, -1)).lower(X)._lowered.kernel
-    return launches.scheduled(source)
+    return jax.jit(lambda x: jax.nn.softmax(x, -1)).lower(X)._lowered.scheduled(False)
 
 
 def run(kernel, x=X):
