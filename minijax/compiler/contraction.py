@@ -16,6 +16,13 @@ from .loops import (Constant, Kernel, Let, Operand, Scalar, Statement, cached_on
 from .scalars import kind_of
 
 
+class Signs(NamedTuple):
+    """Whether a number has an odd number of negations, and of negative constant factors."""
+
+    negated: bool = False
+    odd: bool = False
+
+
 class Product(NamedTuple):
     """A product that is read once: x * y, or -(x * y)."""
 
@@ -23,18 +30,8 @@ class Product(NamedTuple):
     y: Operand
     lets: tuple[Let, ...]  # the operations that compute it
     rank: int
+    signs: Signs
     is_negative: bool = False
-    is_odd: bool = False  # whether it has an odd number of negative constants
-
-    @property
-    def has_constant(self) -> bool:
-        """Whether it takes in a sign."""
-        return isinstance(self.x, Constant) or isinstance(self.y, Constant)
-
-    @property
-    def is_negation(self) -> bool:
-        """Whether a sign is left before it."""
-        return self.is_negative and not self.has_constant
 
 
 @cached_on_node
@@ -65,6 +62,7 @@ class Contraction:
     def __init__(self, uses: Mapping[Any, int], sizes: Mapping[Any, int]) -> None:
         self.uses, self.sizes = uses, sizes
         self.ranks: defaultdict[Any, int] = defaultdict(int)
+        self.signs: defaultdict[Operand, Signs] = defaultdict(Signs)
         self.counter = count(1)
         self.products: dict[Operand, Product] = {}
         self.statements: list[Statement] = []
@@ -86,39 +84,54 @@ class Contraction:
         size = self.sizes.get(let.target, 0)
         terms = [self.products[x] for x in let.args
                  if x in self.products and self.sizes.get(x, size) >= size]
-        rank = self.ranks[let.target] = max(map(self.ranks.__getitem__, let.args)) + (
-            let.op != "neg")
+        rank = max(map(self.ranks.__getitem__, let.args)) + (let.op != "neg")
+        self.ranks[let.target] = rank
         if terms and let.op in ("add", "sub"):
             product = terms[0] if len(terms) == 1 else first_of(let.op, *terms)
             self.fused.update(product.lets)
             self.statements += fused_multiply_add(let, product)
             return
         self.statements.append(let)
-        if self.uses[let.target] != 1 or kind_of(let.target.dtype) != "f":
+        if let.op not in ("neg", "mul") or kind_of(let.target.dtype) != "f":
+            return
+        signs = self.signs[let.target] = self.signs_of(let)
+        if self.uses[let.target] != 1:
             return
         if let.op == "mul":
             x, y = let.args
-            signs = [each.value < 0 for each in let.args if isinstance(each, Constant)]
-            is_odd = sum([*signs, *(term.is_odd for term in terms)]) % 2 == 1
-            self.products[let.target] = Product(x, y, (let,), rank, is_odd=is_odd)
-        elif terms and let.op == "neg":
+            self.products[let.target] = Product(x, y, (let,), rank, signs)
+        elif terms:
             [term] = terms
             self.products[let.target] = term._replace(
-                lets=(*term.lets, let), is_negative=not term.is_negative,
-                is_odd=term.is_odd != term.has_constant)
+                lets=(*term.lets, let), signs=signs, is_negative=not term.is_negative)
+
+    def signs_of(self, let: Let) -> Signs:
+        """The signs of a product or a negation: a constant factor takes in the negations."""
+        signs = [Signs(odd=bool(x.value < 0)) if isinstance(x, Constant) else self.signs[x]
+                 for x in let.args]
+        negated = (sum(each.negated for each in signs) + (let.op == "neg")) % 2 == 1
+        odd = sum(each.odd for each in signs) % 2 == 1
+        factors = (self.products[let.args[0]][:2] if let.op == "neg" and let.args[0] in
+                   self.products else let.args)
+        if any(isinstance(x, Constant) for x in factors):
+            return Signs(False, odd != negated)
+        return Signs(negated, odd)
 
 
 def first_of(op: str, left: Product, right: Product) -> Product:
     """The one of two products that is contracted: the first, in the order in which LLVM puts them.
 
-    It subtracts what has a sign, or a negative constant, and else begins with the lower rank.
+    What is negated is subtracted. In a sum the one of lower rank comes first; but what has a
+    negative constant is subtracted, too.
     """
-    is_subtracted = right.is_negation != (op == "sub")
-    if op == "sub" or left.is_negation != is_subtracted:
-        return left if is_subtracted else right
+    is_subtracted = right.signs.negated != (op == "sub")
+    if left.signs.negated != is_subtracted:
+        return right if left.signs.negated else left
+    if is_subtracted and op == "add":
+        return right
     if right.rank < left.rank:
         left, right = right, left
-    return right if left.is_odd and not right.is_odd else left
+    return right if left.signs.odd and not right.signs.odd else left
 
 
 def fused_multiply_add(let: Let, product: Product) -> list[Statement]:
