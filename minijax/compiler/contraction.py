@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from . import cpu
-from .loops import (Constant, Kernel, Let, Operand, Scalar, Statement, cached_on_node, changed,
-                    defined, used, walk, with_bodies)
+from .loops import (Constant, Kernel, Let, Load, Operand, Read, Scalar, Statement,
+                    cached_on_node, changed, used, walk, with_bodies)
 from .scalars import kind_of
 
 
@@ -73,14 +73,20 @@ class Contraction:
         for each in body:
             if isinstance(each, Let):
                 self.add(each)
-            else:
-                self.ranks[defined(each)] = next(self.counter)
-                self.statements.append(with_bodies(
-                    each, lambda inner: Contraction(self.uses, self.sizes).of(inner)))
+                continue
+            if isinstance(each, Load | Read):
+                self.ranks[each.target] = next(self.counter)
+            elif each.bodies_at:
+                each = with_bodies(
+                    each, lambda inner: Contraction(self.uses, self.sizes).of(inner))
+            self.statements.append(each)
         return tuple(x for x in self.statements if x not in self.fused)
 
     def add(self, let: Let) -> None:
         """Append an operation, or the fused multiply-add that it becomes."""
+        if kind_of(let.target.dtype) != "f":
+            self.statements.append(let)
+            return
         size = self.sizes.get(let.target, 0)
         terms = [self.products[x] for x in let.args
                  if x in self.products and self.sizes.get(x, size) >= size]
@@ -92,7 +98,7 @@ class Contraction:
             self.statements += fused_multiply_add(let, product)
             return
         self.statements.append(let)
-        if let.op not in ("neg", "mul") or kind_of(let.target.dtype) != "f":
+        if let.op not in ("neg", "mul"):
             return
         signs = self.signs[let.target] = self.signs_of(let)
         if self.uses[let.target] != 1:

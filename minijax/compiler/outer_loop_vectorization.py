@@ -98,8 +98,8 @@ def _straight(loop: For, private: Collection[Buffer], register: int) -> For | No
 
 def _count_unrolled(body: Iterable[Statement]) -> int:
     """The number of statements without loops."""
-    return sum((each.trip_count or 0) * _count_unrolled(each.body) if isinstance(each, For) else 1
-               for each in body)
+    return sum((each.trip_count or 0) * _count_unrolled(each.body) if isinstance(each, For)
+               else 1 + sum(map(_count_unrolled, bodies(each))) for each in body)
 
 
 def code_of(body: Iterable[Statement]) -> int:

@@ -81,7 +81,7 @@ def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
         for each in body:
             if isinstance(each, For) and (outlined := _share(each, uses)):
                 yield each, outlined
-            else:
+            elif each.bodies_at:
                 yield from shared(x for inner in bodies(each) for x in inner)
     return dict(shared(kernel.body))
 

@@ -5,9 +5,8 @@ an index*.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/control_flow/loops.py`.
 """
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -249,40 +248,48 @@ def _running_loop(op: str) -> Callable[..., None]:
                 return *outer, b.sub(n - 1, k) if reverse else k, *b.unravel(j, inner)
 
             if x.size:
-                _run(b, op, computed_in(x.dtype), n, math.prod(inner),
+                _run(b, op, computed_in(x.dtype), n, math.prod(inner), math.prod(x.shape[:axis]),
                      lambda k, j: b.rounded(widened(b, x(at(k, j)))),
                      lambda k, j, total: b.store(out, at(k, j), b.convert(total, x.dtype)))
     return loop
 
 
-def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, store: Callable
-         ) -> None:
+def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, rows: int, term: Callable,
+         store: Callable) -> None:
     """``store(k, j, total of term(i, j) for i <= k)`` for all k < n and j < `width`.
 
-    The totals of chains of rows come first, then their own running totals, to which each chain
-    adds its own, in registers. So does `summation.running`.
+    The totals of chains come first, then their own running totals, to which each chain adds its
+    own, in registers. So does `summation.running`. As many rows are scanned by the same code.
     """
     join, whole = getattr(b, op), (n - 1) // summation.CHAIN
     before, rest = b.temp((whole + 1, width), dtype, "before"), b.temp((1, width), dtype, "rest")
 
-    def totals(i: Any, j: Any) -> Iterator:
-        return itertools.accumulate((term(k, j) for k in rows(i)), join)
-
-    def rows(i: Any) -> list:
-        return [b.add(b.mul(i, summation.CHAIN), u) for u in range(summation.CHAIN)]
+    def chain(i: Any, j: Any, use: Callable = lambda k, total: None) -> Any:
+        """The total of a chain, after ``use(k, total so far)``; a loop, if there are few chains."""
+        if rows * n * width >= summation.FEW:
+            total = None
+            for u in range(summation.CHAIN):
+                k = b.add(b.mul(i, summation.CHAIN), u)
+                total = term(k, j) if total is None else join(total, term(k, j))
+                use(k, total)
+            return total
+        so_far = b.variable(b.starting_value(op, dtype))
+        with b.loop(summation.CHAIN) as u:
+            k = b.add(b.mul(i, summation.CHAIN), u)
+            b.assign(so_far, join(b.read(so_far), term(k, j)))
+            use(k, b.read(so_far))
+        return b.read(so_far)
 
     with b.loop(width, vectorize="parallel") as j:
         b.store_all([before, rest], (0, j), [b.starting_value(op, dtype)] * 2)
     if whole:
         with nest(b, (whole, width), "parallel") as (i, j):
-            *_, total = totals(i, j)
-            b.store(before, (b.add(i, 1), j), total)
-        _run(b, op, dtype, whole, width, lambda i, j: b.load(before, (b.add(i, 1), j)),
+            b.store(before, (b.add(i, 1), j), chain(i, j))
+        _run(b, op, dtype, whole, width, rows, lambda i, j: b.load(before, (b.add(i, 1), j)),
              lambda i, j, total: b.store(before, (b.add(i, 1), j), total))
         with nest(b, (whole, width), "parallel") as (i, j):
             start = b.load(before, (i, j))
-            for k, total in zip(rows(i), totals(i, j), strict=True):
-                store(k, j, join(start, total))
+            chain(i, j, lambda k, total: store(k, j, join(start, total)))  # noqa: B023
     with b.loop(n - whole * summation.CHAIN) as i, b.loop(width, vectorize="parallel") as j:
         k = b.add(whole * summation.CHAIN, b.index(i))
         total = join(b.load(rest, (0, j)), term(k, j))
