@@ -158,6 +158,9 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── Cumulative reductions ────────────────────────────────────────────────────────────────────
 
+MANY = 1 << 16  # elements that pay for chains in vectors, which take long to compile
+
+
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
                jvp: Any, transpose: Any = NOT_LINEAR) -> Primitive:
     """A primitive that gives every partial result of a reduction along one axis.
@@ -266,7 +269,7 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, rows: int, term: 
 
     def chain(i: Any, j: Any, use: Callable = lambda k, total: None) -> Any:
         """The total of a chain, after ``use(k, total so far)``; a loop, if there are few chains."""
-        if rows * n * width >= summation.FEW:
+        if rows * n * width >= MANY:
             total = None
             for u in range(summation.CHAIN):
                 k = b.add(b.mul(i, summation.CHAIN), u)

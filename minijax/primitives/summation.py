@@ -72,8 +72,17 @@ def in_order(ufunc: np.ufunc, x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     x = x.reshape(*shape, math.prod(x.shape[len(kept):]))
     if not x.shape[-1]:
         return np.full(shape, ufunc.identity, x.dtype)
-    result = ufunc.accumulate(x, -1)[..., -1]
-    return result if x.shape[-1] == 1 else ufunc(result, result.dtype.type(ufunc.identity))
+    return x[..., 0] if x.shape[-1] == 1 else chain(x, ufunc)
+
+
+def chain(x: np.ndarray, ufunc: np.ufunc = np.add) -> Any:
+    """Elements along the last axis combined one after the other, the first one with the identity.
+
+    >>> chain(np.ones((2, 3)))
+    array([3., 3.])
+    """
+    totals = ufunc.accumulate(x, -1, dtype=x.dtype)
+    return ufunc(totals[..., -1], x.dtype.type(ufunc.identity))
 
 
 def _in_windows(ufunc: np.ufunc, x: np.ndarray, ndim: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Axis, Example, ForPrimitive, Outs, Primitive, ShapedArray, refuse
-from minijax.primitives import ad_util, comparison, families, slicing, sort
+from minijax.primitives import ad_util, comparison, families, slicing, sort, summation
 from minijax.primitives.axes import Index, Shape, dilate_dim, with_item
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
@@ -251,25 +251,30 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
     """A primitive that reduces each window; padding is the identity of the operation.
 
     Args:
-      op, reduce: the scalar operation by its name, and NumPy's reduction.
+      op, reduce: the scalar operation by its name, and NumPy's reduction of the last axis.
       identity: the identity of the operation in a dtype.
     """
     def impl(x: np.ndarray, *, padding: Padding, base_dilation: Shape, **params: Shape) -> list:
         wide = computed_in(x.dtype)
         padded = pad_array(x.astype(wide), identity(x.dtype), padding, base_dilation)
-        window = tuple(range(x.ndim, 2 * x.ndim))
-        return [reduce(windows_impl(padded, **params), window).astype(x.dtype)]
+        windows = windows_impl(padded, **params)
+        rows = windows.reshape(*windows.shape[:x.ndim], math.prod(windows.shape[x.ndim:]))
+        return [reduce(rows).astype(x.dtype)]
 
     def element(s: Any, index: Index, x: Any, *, window_dimensions: Shape, window_strides: Shape,
                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Reduction:
         wide = computed_in(x.dtype)
 
-        def term(*offset: Any) -> Any:
+        in_order = op == "add"  # one chain of terms, as in XLA
+
+        def term(*k: Any) -> Any:
+            offset = s.unravel(*k, window_dimensions) if in_order else k
             inside, places = window_position(s, index, offset, x.shape, window_strides, padding,
                                              base_dilation, window_dilation)
             return s.choose(inside, lambda: s.convert(x(places), wide),
                             lambda: s.const(identity(x.dtype), wide))
-        return Reduction(op, wide, window_dimensions, term, lambda total: s.convert(total, x.dtype))
+        extents = (math.prod(window_dimensions),) if in_order else window_dimensions
+        return Reduction(op, wide, extents, term, lambda total: s.convert(total, x.dtype), in_order)
 
     examples = table(
         "window_dimensions window_strides padding base_dilation window_dilation",
@@ -300,8 +305,8 @@ def _window_sum_cotangent(ct: Array, x: Any, *, window_dimensions: Shape, window
 
 
 reduce_window_sum_p = _pooling(
-    "reduce_window_sum", "add", np.sum, lambda dtype: 0, accepts=NUMBER, jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(_window_sum_cotangent),
+    "reduce_window_sum", "add", summation.chain, lambda dtype: 0, accepts=NUMBER,
+    jvp=ad_util.linear(0), transpose=ad_util.transposed(_window_sum_cotangent),
     kinds=[np.float32, np.int32, np.float16], dilated=[np.float64, np.int32])
 
 
@@ -404,9 +409,9 @@ def _extremum(name: str, op: str, select_prim: Primitive, identity: Callable) ->
         tangent = select_and_gather_add_p.bind(t, x, select_prim=select_prim, **params)
         return [p.bind(x, **params)], [tangent]
 
-    p = _pooling(name, op, getattr(np, op), identity, accepts=ORDERED, jvp=jvp,
-                 transpose=ad_util.NOT_LINEAR, kinds=[np.float32, np.int32, np.float16],
-                 dilated=[np.int32])
+    p = _pooling(name, op, functools.partial(getattr(np, op), axis=-1), identity,
+                 accepts=ORDERED, jvp=jvp, transpose=ad_util.NOT_LINEAR,
+                 kinds=[np.float32, np.int32, np.float16], dilated=[np.int32])
     return p
 
 

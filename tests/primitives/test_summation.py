@@ -57,6 +57,14 @@ def test_running_totals_of_any_length_are_those_of_jax(name, shape, axis, has_th
     has_the_bits_of_jax(lambda np, x: getattr(np, name)(x, axis), x)
 
 
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("window", [(4, 3), (3, 5), (7, 1), (6, 6)])
+def test_windows_of_any_size_are_added_up_in_the_order_of_jax(window, strides, has_the_bits_of_jax):
+    has_the_bits_of_jax(lambda np, x: (jax if np is jax.numpy else minijax).lax.reduce_window(
+        x, 0., (jax if np is jax.numpy else minijax).lax.add, window, strides, "SAME"),
+        sample(20, 30))
+
+
 @pytest.mark.parametrize("n", [33, 64, 1000])
 def test_long_products_of_vectors_are_those_of_jax(n, has_the_bits_of_jax):
     x, y = sample(n), sample(n, seed=1)
@@ -82,6 +90,7 @@ def test_losses_of_few_points_are_those_of_jax(has_the_bits_of_jax):
     has_the_bits_of_jax(lambda np, x, y: np.mean((x - y) ** 2), sample(100), sample(100, seed=1))
     has_the_bits_of_jax(lambda np, x: np.linalg.norm(x), sample(100))
     has_the_bits_of_jax(lambda np, x: np.mean(x, 0) + np.sum(x, 0), sample(50, 7))
+    has_the_bits_of_jax(lambda np, x: np.trapezoid(x, dx=.3), sample(200))
 
 
 def test_numbers_between_two_are_those_of_jax(has_the_bits_of_jax):
