@@ -209,7 +209,7 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int
     if not points and width.ndim:
         width = moveaxis(lax.broadcast_to_rank(width, heights.ndim), axis, -1)
     heights = moveaxis(heights, axis, -1)
-    if not width.ndim:
+    if not width.ndim and heights.shape[-1]:
         ends = heights[..., 0] + heights[..., -1]
         return width * (reductions.sum(heights, -1) - 0.5 * ends)
     areas: Any = reductions.sum(width * (heights[..., 1:] + heights[..., :-1]), -1)
