@@ -16,11 +16,8 @@ from .loops import (Constant, Kernel, Let, Load, Operand, Read, Scalar, Statemen
 from .scalars import kind_of
 
 
-class Signs(NamedTuple):
-    """Whether a number has an odd number of negations, and of negative constant factors."""
-
-    negated: bool = False
-    odd: bool = False
+# Bits of the signs of a product: an odd number of negations, and of negative constant factors.
+NEGATED, ODD = 1, 2
 
 
 class Product(NamedTuple):
@@ -29,8 +26,6 @@ class Product(NamedTuple):
     x: Operand
     y: Operand
     lets: tuple[Let, ...]  # the operations that compute it
-    rank: int
-    signs: Signs
     is_negative: bool = False
 
 
@@ -61,8 +56,9 @@ class Contraction:
 
     def __init__(self, uses: Mapping[Any, int], sizes: Mapping[Any, int]) -> None:
         self.uses, self.sizes = uses, sizes
-        self.ranks: defaultdict[Any, int] = defaultdict(int)
-        self.signs: defaultdict[Operand, Signs] = defaultdict(Signs)
+        self.ranks: defaultdict[Operand, int] = defaultdict(int)
+        self.factors: dict[Operand, Let] = {}  # products and negations
+        self.signs: defaultdict[Operand, int] = defaultdict(int)
         self.counter = count(1)
         self.products: dict[Operand, Product] = {}
         self.statements: list[Statement] = []
@@ -87,57 +83,59 @@ class Contraction:
         if kind_of(let.target.dtype) != "f":
             self.statements.append(let)
             return
-        size = self.sizes.get(let.target, 0)
-        terms = [self.products[x] for x in let.args
-                 if x in self.products and self.sizes.get(x, size) >= size]
-        rank = max(map(self.ranks.__getitem__, let.args)) + (let.op != "neg")
-        self.ranks[let.target] = rank
-        if terms and let.op in ("add", "sub"):
-            product = terms[0] if len(terms) == 1 else first_of(let.op, *terms)
-            self.fused.update(product.lets)
-            self.statements += fused_multiply_add(let, product)
-            return
+        op, target, args = let.op, let.target, let.args
+        self.ranks[target] = max([self.ranks[x] for x in args]) + (op != "neg")
+        if op in ("mul", "neg"):
+            self.factors[target] = let
+            self.signs[target] = self.signs_of(let)
+            if self.uses[target] == 1 and (product := self.product_of(let)):
+                self.products[target] = product
+        elif op in ("add", "sub"):
+            size = self.sizes.get(target, 0)
+            terms = [x for x in args if x in self.products and self.sizes.get(x, size) >= size]
+            if terms:
+                product = self.products[terms[0] if len(terms) == 1 else self.first_of(op, *terms)]
+                self.fused.update(product.lets)
+                self.statements += fused_multiply_add(let, product)
+                return
         self.statements.append(let)
-        if let.op not in ("neg", "mul"):
-            return
-        signs = self.signs[let.target] = self.signs_of(let)
-        if self.uses[let.target] != 1:
-            return
+
+    def product_of(self, let: Let) -> Product | None:
+        """The product that an operation computes, if it does."""
         if let.op == "mul":
             x, y = let.args
-            self.products[let.target] = Product(x, y, (let,), rank, signs)
-        elif terms:
-            [term] = terms
-            self.products[let.target] = term._replace(
-                lets=(*term.lets, let), signs=signs, is_negative=not term.is_negative)
+            return Product(x, y, (let,))
+        if (product := self.products.get(let.args[0])) is None:
+            return None
+        return product._replace(lets=(*product.lets, let), is_negative=not product.is_negative)
 
-    def signs_of(self, let: Let) -> Signs:
+    def first_of(self, op: str, left: Operand, right: Operand) -> Operand:
+        """The one of two products that is contracted: the first, in the order in which LLVM puts
+        them.
+
+        What is negated is subtracted. In a sum the one of lower rank comes first; but what has a
+        negative constant is subtracted, too.
+        """
+        signs = self.signs
+        is_negated, is_subtracted = (bool(signs[x] & NEGATED) for x in (left, right))
+        is_subtracted ^= op == "sub"
+        if is_negated != is_subtracted:
+            return right if is_negated else left
+        if is_subtracted and op == "add":
+            return right
+        if self.ranks[right] < self.ranks[left]:
+            left, right = right, left
+        return right if signs[left] & ODD > signs[right] & ODD else left
+
+    def signs_of(self, let: Let) -> int:
         """The signs of a product or a negation: a constant factor takes in the negations."""
-        signs = [Signs(odd=bool(x.value < 0)) if isinstance(x, Constant) else self.signs[x]
-                 for x in let.args]
-        negated = (sum(each.negated for each in signs) + (let.op == "neg")) % 2 == 1
-        odd = sum(each.odd for each in signs) % 2 == 1
-        factors = (self.products[let.args[0]][:2] if let.op == "neg" and let.args[0] in
-                   self.products else let.args)
-        if any(isinstance(x, Constant) for x in factors):
-            return Signs(False, odd != negated)
-        return Signs(negated, odd)
-
-
-def first_of(op: str, left: Product, right: Product) -> Product:
-    """The one of two products that is contracted: the first, in the order in which LLVM puts them.
-
-    What is negated is subtracted. In a sum the one of lower rank comes first; but what has a
-    negative constant is subtracted, too.
-    """
-    is_subtracted = right.signs.negated != (op == "sub")
-    if left.signs.negated != is_subtracted:
-        return right if left.signs.negated else left
-    if is_subtracted and op == "add":
-        return right
-    if right.rank < left.rank:
-        left, right = right, left
-    return right if left.signs.odd and not right.signs.odd else left
+        signs = NEGATED * (let.op == "neg")
+        for x in let.args:
+            signs ^= self.signs[x] if not isinstance(x, Constant) else ODD * bool(x.value < 0)
+        inner = self.factors.get(let.args[0], let) if let.op == "neg" else let
+        if signs & NEGATED and any(isinstance(x, Constant) for x in inner.args):
+            signs ^= NEGATED | ODD
+        return signs
 
 
 def fused_multiply_add(let: Let, product: Product) -> list[Statement]:
