@@ -124,10 +124,10 @@ class Arithmetic(Scalars):
                 return folded
         key, outermost = (op, dtype, args), max(map(self._depth.__getitem__, args))
         depth = max(self.scopes[-1].let_floor, outermost)
-        same = (op, dtype, args[::-1]) if op in COMMUTING else key
+        swapped = (op, dtype, args[::-1]) if op in COMMUTING else key
         for scope in self.scopes[outermost:depth + 1]:
-            if key in scope.table or same in scope.table:
-                return scope.table.get(key) or scope.table[same]
+            if known := scope.table.get(key) or scope.table.get(swapped):
+                return known
         result = self._define(dtype, depth)
         let = self.lets[result] = Let(result, op, args)
         self._append(depth, let, key, result)

@@ -289,7 +289,7 @@ class Builder(Arithmetic):
 
     def accumulate(self, op: str, extents: Sequence[int], f: Callable[..., Operand],
                    in_order: bool = False) -> Operand:
-        """f(k…) op f(k…) op … over all k below `extents`, in any association or one by one.
+        """f(k…) op f(k…) op … over all k below `extents`: in any association, or `in_order`.
 
         `op` is one of add, mul, min, max, and, or, xor. The result has the dtype of `f`.
         """
@@ -307,7 +307,7 @@ class Builder(Arithmetic):
 
         `inner_terms`: how many terms an iteration reduces itself. With a `width` the results are
         rows, whose element j has the terms terms_at(k, j). Blocks are reduced in any order, their
-        partial results in a fixed one; or one term after the other, but on a GPU.
+        partial results in a fixed one. `in_order`: on a CPU one term after the other.
         """
         if in_order and not self.on_gpu:
             return self._reduce_serially(ops, self.index(0), n, terms_at, width, in_order)

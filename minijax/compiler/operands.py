@@ -89,7 +89,7 @@ class ProgramBuilder(Builder):
         self._kernels: dict[Any, Any] = {}  # their statements, and the places of their buffers
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
         self.others: list[tuple[Any, Any]] = []  # further variables that these hold
-        self.products: list[Operand] = []  # that are rounded before they are added
+        self.rounded_products: list[Operand] = []  # which contraction leaves alone
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
         self.loops: dict[Any, str] = {}  # statements of an opaque operation → its line
 
@@ -235,8 +235,8 @@ class ProgramBuilder(Builder):
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
 
     def rounded(self, x: Operand) -> Operand:
-        """x, which contraction leaves alone."""
-        self.products.append(x)
+        """x, rounded before it is added: contraction leaves it alone."""
+        self.rounded_products.append(x)
         return x
 
     def origin(self, value: Scalar | Buffer, variable: Any) -> None:

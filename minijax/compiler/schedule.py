@@ -501,7 +501,7 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Ker
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
     notes = {"jaxpr": jaxpr, "origins": b.origins, "others": b.others, "lines": b.lines,
-             "rounded": b.products, "finals": b.finals, "loops": b.loops}
+             "rounded": b.rounded_products, "finals": b.finals, "loops": b.loops}
     return Kernel(name, inputs, outputs, tuple(b.constants), tuple(offsets), size, offsets, body,
                   notes)
 

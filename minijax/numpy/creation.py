@@ -412,7 +412,7 @@ def _interpolated(first: Any, last: Any, num: int, steps: int, endpoint: bool) -
         return lax.broadcast_in_dim(first, (num, *first.shape[1:]), range(rank))
     count: Any = lax.reshape(lax.iota(first.dtype, steps), (steps, *(1,) * (rank - 1)))
     if rank == 1 and first.dtype.kind == "f" and not core.current_trace.get().staging_level:
-        # As XLA compiles it, outside of a program that would show it.
+        # The rounding of XLA, which multiplies by the reciprocal; a staged program has JAX's steps.
         part = first.dtype.type(1) / first.dtype.type(steps)
         out = fused_multiply_add(count, last * part, first * (1.0 - count * part))
     else:

@@ -4,7 +4,6 @@ Builds on `axes` and `slots`; all other primitives build on it.  Chapters 03, 04
 In JAX: `jax/_src/interpreters/ad.py`, `batching.py`, `jax/_src/lax/lax.py`.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +16,10 @@ from minijax.primitives import summation
 from minijax.primitives.axes import (Axes, Dim, Index, Shape, batched_axes, check_sizes,
                                      expand_index, inverse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
-from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
-                                      check_reducible, computed_in, extremum_identity, in_numpy,
-                                      in_pairs, layout, pointwise, widened)
+from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, as_chain,
+                                      broadcast_shapes, check_reducible, computed_in,
+                                      extremum_identity, in_numpy, in_pairs, layout, pointwise,
+                                      widened)
 
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
@@ -269,15 +269,12 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
         axes = tuple(sorted(axes))
         extents = tuple(x.shape[d] for d in axes)
+        term = lambda *inner: widened(s, x(expand_index(index, axes, inner)))
         in_order = summation.has_order(op, x)
-        is_chain = in_order and len(axes) > 1  # one loop over several axes
-
-        def term(*inner: Any) -> Any:
-            place = s.unravel(*inner, extents) if is_chain else inner
-            return widened(s, x(expand_index(index, axes, place)))
-
-        return Reduction(op, computed_in(x.dtype), (math.prod(extents),) if is_chain else extents,
-                         term, lambda total: s.const(extremum_identity(op, x.dtype), x.dtype)
+        if in_order and len(axes) > 1:
+            extents, term = as_chain(s, extents, term)
+        return Reduction(op, computed_in(x.dtype), extents, term,
+                         lambda total: s.const(extremum_identity(op, x.dtype), x.dtype)
                          if has_none(x, axes) else s.convert(total, x.dtype), in_order)
 
     def has_none(x: Any, axes: Axes) -> bool:

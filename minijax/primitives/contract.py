@@ -133,8 +133,8 @@ def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: DotDim
 
 
 def _in_order(x: Any, y: Any, dimension_numbers: DotDimensionNumbers) -> bool:
-    """Whether XLA adds up few products one by one: of vectors, or of a vector and columns; of few
-    rows so long that they would fill a vector.
+    """Whether few products are added up one by one, as in XLA: not along rows of a matrix that
+    fill its vectors.
     """
     contract, batch = dimension_numbers
     sides = [(v, summed, v.ndim > len(summed) + len(batched))

@@ -262,7 +262,7 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, rows: int, term: 
     """``store(k, j, total of term(i, j) for i <= k)`` for all k < n and j < `width`.
 
     The totals of chains come first, then their own running totals, to which each chain adds its
-    own, in registers. So does `summation.running`. As many rows are scanned by the same code.
+    own, in registers. So does `summation.running`. The program does so many such scans (`rows`).
     """
     join, whole = getattr(b, op), (n - 1) // summation.CHAIN
     before, rest = b.temp((whole + 1, width), dtype, "before"), b.temp((1, width), dtype, "rest")
@@ -292,7 +292,7 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, rows: int, term: 
              lambda i, j, total: b.store(before, (b.add(i, 1), j), total))
         with nest(b, (whole, width), "parallel") as (i, j):
             start = b.load(before, (i, j))
-            chain(i, j, lambda k, total: store(k, j, join(start, total)))  # noqa: B023
+            chain(i, j, lambda k, total: store(k, j, join(start, total)))
     with b.loop(n - whole * summation.CHAIN) as i, b.loop(width, vectorize="parallel") as j:
         k = b.add(whole * summation.CHAIN, b.index(i))
         total = join(b.load(rest, (0, j)), term(k, j))
@@ -309,7 +309,8 @@ def _extrema(op: str, x: np.ndarray, axis: int) -> Any:
 
 
 cumsum_p = cumulative(
-    "cumsum", "add", lambda x, axis: summation.running(np.add, x, axis) + x.dtype.type(0),
+    "cumsum", "add",
+    lambda x, axis: summation.running(np.add, x, axis) + x.dtype.type(0),  # never -0
     jvp=linear(0),
     transpose=transposed(lambda ct, x, axis, reverse: cumsum_p.bind(
         ct, axis=axis, reverse=not reverse)))

@@ -4,8 +4,9 @@ Builds on `core`.  Chapters 02 to 04 show the rules that are made of them.
 In JAX: the helpers of `jax/_src/lax/lax.py`, such as `naryop_dtype_rule`.
 """
 
-import functools
 import contextlib
+import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -109,7 +110,15 @@ class Reduction(NamedTuple):
     extents: tuple[int, ...]
     term: Callable[..., Any]  # of an index within the extents
     finish: Callable[[Any], Any]  # of the total
-    in_order: bool = False  # one term after the other
+    in_order: bool = False  # one term after the other, on a CPU
+
+
+def as_chain(s: Any, extents: tuple[int, ...], term: Callable[..., Any]
+             ) -> tuple[tuple[int, ...], Callable[..., Any]]:
+    """The extents and terms of a reduction over several axes, as one over a single axis: terms of
+    nested loops would be combined row by row.
+    """
+    return (math.prod(extents),), lambda k: term(*s.unravel(k, extents))
 
 
 def elementary(name: str) -> Formula:

@@ -17,8 +17,8 @@ from minijax.primitives.axes import Index, Shape, dilate_dim, with_item
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NUMBER, ORDERED, Reduction, all_weak,
-                                      check_dtypes, computed_in, extremum_identity, layout,
-                                      numpy_scalars)
+                                      as_chain, check_dtypes, computed_in, extremum_identity,
+                                      layout, numpy_scalars)
 
 Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
@@ -265,16 +265,16 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Reduction:
         wide = computed_in(x.dtype)
 
-        in_order = op == "add"  # one chain of terms, as in XLA
-
-        def term(*k: Any) -> Any:
-            offset = s.unravel(*k, window_dimensions) if in_order else k
+        def term(*offset: Any) -> Any:
             inside, places = window_position(s, index, offset, x.shape, window_strides, padding,
                                              base_dilation, window_dilation)
             return s.choose(inside, lambda: s.convert(x(places), wide),
                             lambda: s.const(identity(x.dtype), wide))
-        extents = (math.prod(window_dimensions),) if in_order else window_dimensions
-        return Reduction(op, wide, extents, term, lambda total: s.convert(total, x.dtype), in_order)
+        in_order = op == "add"  # as in XLA; an extremum has no order
+        extents, terms = as_chain(s, window_dimensions, term) if in_order else (
+            window_dimensions, term)
+        return Reduction(op, wide, extents, terms, lambda total: s.convert(total, x.dtype),
+                         in_order)
 
     examples = table(
         "window_dimensions window_strides padding base_dilation window_dilation",

@@ -1,6 +1,6 @@
-"""Sums and products of a few hundred floats in XLA's order: windows of 32 of each axis first.
+"""Sums and products of fewer than 4096 floats in XLA's order: windows of 32 of each axis first.
 
-Builds on operands.py. What a window reads is computed before, as XLA fuses nothing with windows.
+Builds on operands.py. The operand is stored first, as XLA fuses nothing into windows.
 Chapter 20. In XLA: `TreeReductionRewriter`.
 """
 
