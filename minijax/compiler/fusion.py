@@ -177,7 +177,8 @@ def _may_fuse(node: Node, position: int, source: Node) -> bool:
     eqn = node.eqn
     changed = {eqn.invars[k] for place in range(len(eqn.outvars))
                for k in eqn.primitive.in_place(place, **eqn.params)}
-    is_unchanged = changed.isdisjoint(x for each in source.fused for x in each.eqn.invars)
+    is_unchanged = not changed or changed.isdisjoint(
+        x for each in source.fused for x in each.eqn.invars)
     if eqn.primitive.can_fuse_operands:
         return is_unchanged
     if node.kind != "loop" or source.cost > _STORE_COST + _LOAD_COST:

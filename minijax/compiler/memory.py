@@ -4,7 +4,7 @@ Builds on loops.py. Chapter 24. In XLA: buffer assignment.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -48,6 +48,17 @@ def overlap(one: Buffer, other: Buffer, offsets: Mapping[Buffer, int]) -> bool:
         return one is other
     first, second = sorted((one, other), key=offsets.__getitem__)
     return offsets[second] < offsets[first] + first.nbytes
+
+
+def overlapping(temps: Iterable[Buffer], offsets: Mapping[Buffer, int]
+                ) -> frozenset[tuple[int, int]]:
+    """The pairs of positions of temps that share bytes of the workspace."""
+    pairs, live = set[tuple[int, int]](), list[tuple[int, int]]()
+    for start, k, nbytes in sorted((offsets[x], k, x.nbytes) for k, x in enumerate(temps)):
+        live = [(j, end) for j, end in live if start < end]
+        pairs.update((min(j, k), max(j, k)) for j, _ in live)
+        live.append((k, start + nbytes))
+    return frozenset(pairs)
 
 
 def round_up(n: int) -> int:

@@ -7,6 +7,7 @@ Chapter 23. In XLA: multi-output fusion; in the polyhedral books: loop fusion.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -88,26 +89,32 @@ class Fusion:
         self.depth, self.nests = depth, list[Nest]()
         self.producers = {v: task for task in tasks for v in task.outvars}
         self.positions: dict[Node, int] = {}
-        # for each affinity the nests with a task that has it
-        self.affinities: defaultdict[Any, dict[int, None]] = defaultdict(dict)
+        # for each affinity the nests with a task that has it, in order
+        self.affinities: defaultdict[Any, list[int]] = defaultdict(list)
 
     def add(self, task: Node) -> None:
         """Put a task into the first nest that it can be fused with to advantage, or a new one."""
-        depth, earliest = self.depth, self.earliest(task)
-        constant = (True, False) if task.is_constant else (True,)
-        candidates = sorted({position for each in _affinities(task, task.reads, constant, depth)
-                             for position in self.affinities.get(each, ())
-                             if self.nests[position].tasks})
-        position = next((k for k in candidates if k >= earliest
-                         and _can_fuse(task, self.nests[k], depth)), len(self.nests))
+        depth, constant = self.depth, (True, False) if task.is_constant else (True,)
+        affinities = list(_affinities(task, task.reads, constant, depth))
+        position = next((k for k in self.candidates(affinities, self.earliest(task))
+                         if _can_fuse(task, self.nests[k], depth)), len(self.nests))
         if position == len(self.nests):
             self.nests.append(
                 Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
         self.join([task], position)
         tasks = self.nests[position].tasks
-        earlier = (k for k in candidates if k < position and len(tasks) <= _MOST_MOVED)
-        if any(self.join(tasks, k) for k in earlier):
+        if 1 < len(tasks) <= _MOST_MOVED and any(
+                self.join(tasks, k)
+                for k in self.candidates(affinities, self.earliest(tasks[0]), position)):
             self.nests[position].tasks = []
+
+    def candidates(self, affinities: Iterable[Any], first: int, end: int | None = None
+                   ) -> list[int]:
+        """The nests from `first` on, and before `end`, with a task that has one of the affinities.
+        """
+        each = (self.affinities[a] for a in affinities if a in self.affinities)
+        found = {k for nests in each for k in nests[bisect_left(nests, first):]}
+        return sorted(k for k in found if (end is None or k < end) and self.nests[k].tasks)
 
     def earliest(self, task: Node) -> int:
         """The first nest after, or with, what a task reads."""
@@ -142,7 +149,10 @@ class Fusion:
             self.positions[task] = position
         for task in tasks:
             for affinity in _affinities(task, task.outvars, (task.is_constant,), self.depth):
-                self.affinities[affinity][position] = None
+                nests = self.affinities[affinity]
+                at = bisect_left(nests, position)
+                if nests[at:at + 1] != [position]:
+                    nests.insert(at, position)
         return True
 
 
@@ -159,9 +169,9 @@ def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
     if (task.reduces or nest.reduces) and (nest.needs_flat_loop or _needs_flat_loop(task, depth)):
         return False
     axes = nest.column_axes or _columns(task, depth)
-    new = (task,) if nest.column_axes else (*nest.tasks, task)
     return not axes or all(
-        axes == (_columns(each, depth) if each.reduces else each.loops[depth:]) for each in new)
+        axes == (_columns(each, depth) if each.reduces else each.loops[depth:])
+        for each in (*(() if nest.column_axes else nest.tasks), task))
 
 
 def _needs_flat_loop(task: Node, depth: int) -> bool:

@@ -14,7 +14,7 @@ from . import host
 from .loops import (Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement,
                     Store, Variable, accesses, bodies, defined, private_temps, structure, used,
                     walk)
-from .memory import overlap
+from .memory import overlapping
 from .probe import cost_of
 from .routines import reads_and_writes
 
@@ -129,8 +129,7 @@ def _pieces(kernel: Kernel, shared: set[For]) -> Iterator[tuple[For, Outlined]]:
         """A loop, if it can be a function, with the pieces of the first loop equal to it."""
         words, named = structure(loop)
         temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
-        key = (words, *((k, j) for k, x in enumerate(temps) for j in range(k)
-                        if overlap(x, temps[j], kernel.offsets)))
+        key = words, overlapping(temps, kernel.offsets)
         if is_new := key not in functions:
             names = _FreeNames((loop,))
             positions: dict[Any, int] = {x: k for k, x in enumerate(named)}

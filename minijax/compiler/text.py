@@ -216,7 +216,7 @@ class KernelText:
         """Assign what is pending to names, or only what depends on what has changed."""
         name = "" if changed is None else self.named(changed)
         for target, text in list(self.pending.items()):
-            if name in text and (not name or re.search(rf"\b{name}\b", text)):
+            if not name or name in text and name in re.findall(r"\w+", text):
                 self.name(target)
 
     def shorten(self, operands: Sequence[Any]) -> None:
@@ -273,7 +273,8 @@ class KernelText:
     def assign(self, changed: Buffer | Variable, place: str, text: str) -> None:
         """`x = x + y` is `x += y`."""
         self.flush(changed)
-        match = re.fullmatch(rf"{re.escape(place)} ([-+*/&|^]) (.*)", text)
+        rest = text.removeprefix(f"{place} ")
+        match = len(rest) < len(text) and re.fullmatch(r"([-+*/&|^]) (.*)", rest)
         whole = match and plain(f"{place} {match[1]} ({match[2]})") == text
         self.write(f"{place} {match[1]}= {plain(match[2])}" if match and whole
                    else f"{place} = {text}")

@@ -137,7 +137,8 @@ _OF_CONCRETE_ARRAYS = (
 def _refused_of_tracers(error: type[Exception], words: str, name: str) -> Any:
     """A method or property of concrete arrays as tracers have it."""
     def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        said = words.format(name=name, kind=type(self).__name__, origin=self._origin_msg(),
+        origin = self._origin_msg() if "{origin}" in words else ""  # a search of the whole program
+        said = words.format(name=name, kind=type(self).__name__, origin=origin,
                             x=f"traced array with shape {self.aval.str_long()}")
         raise error(self, said) if error is errors.ConcretizationTypeError else error(said)
     return (property if isinstance(getattr(Array, name), property) else api_boundary)(refuse)
