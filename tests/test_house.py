@@ -420,7 +420,7 @@ def test_tests_mirror_the_package():
         "derivative_stacks",
         "environment",
         "factorisations",
-        "found_by_jaxs_tests",
+        "found_by_jaxs_tests", "growth",
         "house",
         "interrupts",
         "jax_differences",

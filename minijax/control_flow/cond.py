@@ -14,7 +14,8 @@ from minijax import config, core, dtypes, tree_util
 from minijax.util import lazily, source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, Outs, ShapedArray, dce, vmap
 from minijax.transforms import arguments, compiled
-from minijax.transforms.discharge import carry, carrying_refs, closed_over, discharged, has_refs
+from minijax.transforms.discharge import (carry, carrying_refs, check_distinct, closed_over,
+                                          discharged, has_refs)
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (Flags, elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
@@ -347,11 +348,13 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
                    names: Sequence[str]) -> Any:
     if config.disable_jit.value and core.is_concrete(index):
         return functions[_known_index(index)](*operands)
+    kind = "cond" if names[0] == "false_fun" else "switch"
     if has_refs(operands):
+        check_distinct(tree_util.tree_leaves(operands),
+                       source_info.describe(functions[-1], operands, {}, kind))
         functions, (operands, *_) = zip(*(closed_over(f, operands) for f in functions), strict=True)
     args = Operands(tuple(operands))
     types = args.types
-    kind = "cond" if names[0] == "false_fun" else "switch"
     step = -1 if kind == "cond" else 1  # the true branch is traced, and named, first
     traced = []
     try:
@@ -373,8 +376,11 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     def run() -> list:
         outs = iter(cond_p.bind(index, *inputs, branches=branches))
         return [next(outs) if place is None else inputs[place] for place in forwarded]
-    return traced[0].tree_of(compiled.called(
-        run, lambda: functions[_known_index(index)](*operands)))
+    chosen = lambda: functions[_known_index(index)](*operands)  # noqa: E731
+    try:
+        return traced[0].tree_of(compiled.called(run, chosen))
+    except arguments.NotStagedError:
+        return chosen()
 
 
 def _forwarded_inputs(programs: Sequence[ClosedJaxpr]) -> list[int | None]:

@@ -23,9 +23,9 @@ from minijax.transforms.compiled import called
 from minijax.transforms.jit import jit
 from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                              scan_in_python, while_in_python)
-from minijax.transforms.arguments import NotCarriedError
+from minijax.transforms.arguments import NotStagedError
 from minijax.transforms.array_refs import Ref
-from minijax.transforms.discharge import carry, carrying_refs, discharged, has_refs
+from minijax.transforms.discharge import check_distinct, discharged, staged
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.core.vmap import vmap_flat, without_axis
 from minijax.core.dce import used_inputs
@@ -148,40 +148,45 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
             unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     if not isinstance(unroll, int) or unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
-    if has_refs(xs):
-        return _scan_refs(f, init, xs, length, reverse, unroll)
-    rows = Operands(xs)
+    leaves, tree = tree_util.tree_flatten(xs)
+    has_rows = any(core.is_ref(x) for x in leaves)  # that are references
+    rows = Operands([x.read() if core.is_ref(x) else x for x in leaves] if has_rows else xs)
     steps = _loop_length(rows.values, length)
+
+    def row(i: int) -> Any:
+        return tree_util.tree_unflatten(tree, [
+            y.at[i] if core.is_ref(y) else index_leading(x, i)
+            for x, y in zip(rows.values, leaves, strict=True)])
     if config.disable_jit.value:
-        return _scan_in_python(f, init, rows, steps, reverse)
-    try:
-        return _scan(f, init, rows, steps, reverse, unroll)
-    except NotCarriedError as error:
-        refs = carry(error, [])
+        return _scan_in_python(f, init, row, steps, reverse)
+    if has_rows:
+        check_distinct(leaves, source_info.describe(f, (None, xs), {}, "scan"))
+    body = _of_row_values(f, leaves, tree) if has_rows else f
 
     def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
-        def body(state: tuple, x: Any) -> tuple[tuple, Any]:
-            (carry, y), values = discharged(f, refs)(state[1], state[0], x)
+        def body_with_refs(state: tuple, x: Any) -> tuple[tuple, Any]:
+            (carry, y), values = discharged(body, refs)(state[1], state[0], x)
             return (carry, values), y
-        (last, values), ys = _scan(body, (init, values), rows, steps, reverse, unroll)
+        (last, values), ys = _scan(body_with_refs, (init, values), rows, steps, reverse, unroll)
         return (last, ys), values
-    return carrying_refs(with_refs, refs)
+    try:
+        last, ys = staged(lambda: _scan(body, init, rows, steps, reverse, unroll), with_refs)
+    except NotStagedError:
+        return _scan_in_python(f, init, row, steps, reverse)
+    if has_rows:
+        ys, new_values = ys
+        for ref, value in zip(filter(core.is_ref, leaves), new_values, strict=True):
+            ref.write(value)
+    return last, ys
 
 
-def _scan_refs(f: Callable, init: Any, xs: Any, *how: Any) -> tuple[Any, Any]:
-    """A loop over the rows of references, as one over those of their values that returns new ones.
-    """
-    leaves, tree = tree_util.tree_flatten(xs)
-
+def _of_row_values(f: Callable, leaves: Sequence[Any], tree: tree_util.PyTreeDef) -> Callable:
+    """The body of a loop over rows of references, on those of their values: it returns new ones."""
     def body(carry: Any, values: list) -> tuple[Any, Any]:
         row = [Ref(x) if core.is_ref(y) else x for x, y in zip(values, leaves, strict=True)]
         out = f(carry, tree_util.tree_unflatten(tree, row))
         return _carry_of(out), (out[1], [x.read() for x in row if core.is_ref(x)])
-    last, (ys, new_values) = scan(body, init, [x.read() if core.is_ref(x) else x for x in leaves],
-                                  *how)
-    for ref, value in zip(filter(core.is_ref, leaves), new_values, strict=True):
-        ref.write(value)
-    return last, ys
+    return body
 
 
 def _scan(f: Callable, init: Any, rows: Operands, steps: int, reverse: bool, unroll: int | bool
@@ -194,7 +199,8 @@ def _scan(f: Callable, init: Any, rows: Operands, steps: int, reverse: bool, unr
         unroll = max(steps, 1) if unroll else 1
     loop = Scan(body.program, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
     outs = called(lambda: _run_loop(loop, body, carry, carry.invariants(body), rows.values),
-                  lambda: _scan_in_python(jit(f), init, rows, steps, reverse))
+                  lambda: _scan_in_python(jit(f), init, lambda i: tree_util.tree_unflatten(
+                      rows.tree, [index_leading(x, i) for x in rows.values]), steps, reverse))
     return body.tree_of(outs)
 
 
@@ -254,14 +260,13 @@ def _carry_of(out: Any) -> Any:
     return out[0]
 
 
-def _scan_in_python(f: Callable, carry: Any, rows: Operands, steps: int, reverse: bool
+def _scan_in_python(f: Callable, carry: Any, row: Callable[[int], Any], steps: int, reverse: bool
                     ) -> tuple[Any, Any]:
     """For `disable_jit`: the loop a reader can step through."""
     if not steps:
         raise ValueError("zero-length scan is not supported in disable_jit() mode because the "
                          "output type is unknown.")
-    carry, ys = scan_in_python(f, carry, lambda i: tree_util.tree_unflatten(
-        rows.tree, [index_leading(x, i) for x in rows.values]), steps, reverse)
+    carry, ys = scan_in_python(f, carry, row, steps, reverse)
     return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]), *ys)
 
 
@@ -331,12 +336,11 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         except errors.ConcretizationTypeError:
             pass  # the condition depends on a tracer, of vmap for instance
     try:
-        return _while(cond_fun, body_fun, init_val)
-    except NotCarriedError as error:
-        refs = carry(error, [])
-    return carrying_refs(lambda refs, values: _while(
-        lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
-        lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)), refs)
+        return staged(lambda: _while(cond_fun, body_fun, init_val), lambda refs, values: _while(
+            lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
+            lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)))
+    except NotStagedError:
+        return while_in_python(cond_fun, body_fun, tree_util.tree_map(core.as_value, init_val))
 
 
 def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:

@@ -15,6 +15,7 @@ from minijax.transforms import arguments, array_refs, compiled, discharge
 from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
+from minijax.custom.custom_jvp_vjp import only_evaluated
 from minijax.custom.remat import Policy, dce_jaxpr, inline_calls, partial_eval_with_policy
 from minijax.core import dce, tracing
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
@@ -140,7 +141,8 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
     static = arguments.named_arguments(fun, None, static_argnames, "static")
 
     def called(function: Callable, args: tuple, kwargs: dict) -> Any:
-        places = {i % len(args) for i in (*numbers, *static.places(len(args)))}
+        places = {i % len(args) for i in (*numbers, *static.places(len(args)))} | {
+            i for i, x in enumerate(args) if discharge.has_refs(x)}
         traced, values = _staged(function, args, kwargs, places)
         outs = compiled.called(lambda: checkpoint_p.bind(
             *traced.consts, *values, jaxpr=traced.program, name=source_info.function_name(fun),
@@ -152,17 +154,24 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
     @tracebacks.standing_for(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         _check_static(numbers, args)
-        named = {name: kwargs.pop(name) for name in static.names if name in kwargs}
+        named = {name: kwargs.pop(name) for name in [*kwargs]
+                 if name in static.names or discharge.has_refs(kwargs[name])}
         function = functools.partial(fun, **named) if named else fun
-        try:
-            return called(function, args, kwargs)
-        except arguments.NotCarriedError as error:
-            refs = discharge.carry(error, [])
 
         def with_refs(refs: Sequence[array_refs.Ref], values: list) -> tuple[Any, list]:
             return called(tracebacks.wraps(fun)(discharge.reading(function, refs)), args,
                           {"values_of_references": values, **kwargs}), values
-        return discharge.carrying_refs(with_refs, refs)
+
+        try:
+            return discharge.staged(lambda: called(function, args, kwargs), with_refs)
+        except arguments.NotStagedError as error:
+            trace = core.current_trace.get()
+            if type(trace) is tracing.DynamicJaxprTrace:
+                return only_evaluated(function(*args, **kwargs), str(error))
+            is_written_twice = error.ref is not None and error.ref.kind is None
+            if is_written_twice and trace is not core.base_trace:
+                raise NotImplementedError(*error.args) from None
+            return function(*args, **kwargs)
     return checkpointed
 
 

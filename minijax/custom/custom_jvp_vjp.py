@@ -11,7 +11,7 @@ import inspect
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -329,15 +329,23 @@ class CustomFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
-    def _positions_of_refs(self, args: tuple) -> set[int]:
+    def _of_refs(self, args: tuple) -> set[int]:
         """The positions of arguments with references, which are passed to the rules."""
-        places = {i for i, x in enumerate(args) if discharge.has_refs(x)}
-        if places and type(core.current_trace.get()) is DynamicJaxprTrace:
-            raise NotImplementedError(
-                f"{source_info.function_name(self.fun)} has a custom derivative rule and takes an "
-                "array reference inside of a jitted function or a loop that is differentiated as a "
-                "whole. Differentiate inside: jit(grad(f)) in place of grad(jit(f)).")
-        return places
+        leaves = tree_util.tree_leaves(args)
+        if not any(map(core.is_ref, leaves)):
+            return set()
+        info = source_info.describe(self.fun, args, {}, type(self).__name__)
+        discharge.check_distinct(leaves, info)
+        return {i for i, x in enumerate(args) if discharge.has_refs(x)}
+
+    def _without_refs(self, result: Any) -> Any:
+        """Refuse a result with references."""
+        for x in filter(core.is_ref, tree_util.tree_leaves(result)):
+            raise ValueError(
+                f"{type(self).__name__} primal function {source_info.function_name(self.fun)} "
+                f"returned a mutable array reference of type {x.aval}, but mutable array "
+                "references cannot be returned.")
+        return result
 
     def rule(self, call: Call) -> Rule | None:
         """The rule for one call; None if it is not defined."""
@@ -354,8 +362,15 @@ class CustomFunction:
         if places and core.current_trace.get() is not core.base_trace and any(
                 map(is_tracer, tree_util.tree_leaves([args[i] for i in places]))):
             return self._call_with_tracers(args, places)
-        filled, dynamic = arguments.without_static(self.fun, args, places,
-                                                   carried=self._positions_of_refs(args))
+        fun, carried = self.fun, self._of_refs(args)
+        if carried:
+            fun = tracebacks.wraps(fun)(lambda *args: self._without_refs(self.fun(*args)))
+        if carried and type(core.current_trace.get()) is DynamicJaxprTrace:
+            return only_evaluated(fun(*args), (
+                f"{source_info.function_name(self.fun)} has a custom derivative rule and takes an "
+                "array reference; it is part of a program, which has no references, and whose "
+                "derivative is taken. Take that of the function, not of its program."))
+        filled, dynamic = arguments.without_static(fun, args, places, carried=carried)
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
         name, call = source_info.function_name(filled), Call(filled, in_tree)
         if type(self) is custom_vjp and config.read("custom_vjp3"):
@@ -487,6 +502,20 @@ class custom_jvp(CustomFunction):
 
 
 prepared.PARTS[custom_jvp] = _part_of_key
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def only_evaluated(result: Any, why: str) -> Any:
+    """A result that has no derivative inside of a program: it is taken of the function in Python.
+
+    The derivative of the program raises a `NotStagedError`, which says why.
+    """
+    return result
+
+
+@only_evaluated.defjvp
+def _refuse_derivative(why: str, primals: tuple, tangents: tuple) -> NoReturn:
+    raise arguments.NotStagedError(why)
 
 
 def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and_tangents: Any

@@ -5,7 +5,7 @@ Chapter 13, *In-place updates*.  In JAX: `jax/_src/state/`, `jax/_src/core.py` (
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,19 +30,13 @@ class AbstractRef:
         return f"Ref{{{self.inner_aval.str_long()}}}"
 
 
-class Ref:
-    """An array that can be written in place; made by `new_ref`."""
+class Indexed:
+    """What a reference and a part of one share: elements are read and written at an index."""
 
     is_reference = True
-
-    def __init__(self, value: Array):
-        self.inner_aval: ShapedArray = value.aval
-        self._value: Array | None = value
-        self._home = core.current_trace.get()
-        self.passed_as: str | None = None  # while it is an argument: the error of capturing it
-        frames = core.user_frames_for_errors() if self._home.staging_level is not None else ()
-        self.origin = f"created on line {frames[-1].place}" if frames else ""
-        self._is_written = False  # since the value was read or added to
+    inner_aval: ShapedArray
+    passed_as: str | None = None  # while it is an argument: the error of capturing it
+    _is_written = False  # since the value was read or added to
 
     aval = property(lambda self: AbstractRef(self.inner_aval))
     shape = property(lambda self: self.inner_aval.shape)
@@ -50,6 +44,62 @@ class Ref:
     weak_type = property(lambda self: self.inner_aval.weak_type)
     ndim = property(lambda self: self.inner_aval.ndim)
     size = property(lambda self: self.inner_aval.size)
+    at = property(lambda self: _At(self))
+
+    def read(self) -> Array:
+        """The whole value."""
+        raise NotImplementedError
+
+    def write(self, value: Array) -> None:
+        """Replace the whole value."""
+        raise NotImplementedError
+
+    def addupdate(self, x: Any, idx: Any = ()) -> None:
+        """Add to the elements at an index, by default to all."""
+        addupdate(self, idx, x)
+
+    def __getitem__(self, index: Any) -> Array:
+        return get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        swap(self, index, value)
+
+
+class TransformedRef(Indexed):
+    """A part of a reference, read and written in its place: ``ref.at[index]``."""
+
+    def __init__(self, ref: Indexed, index: Any):
+        self.ref, self.index = ref, index
+        self.inner_aval = get(ref, index).aval
+
+    def read(self) -> Array:
+        return get(self.ref, self.index)
+
+    def write(self, value: Array) -> None:
+        swap(self.ref, self.index, value)
+
+    def __repr__(self) -> str:
+        return f"TransformedRef(ref={self.ref!r}, index={self.index!r})"
+
+
+class _At(NamedTuple):
+    ref: Indexed
+
+    def __getitem__(self, index: Any) -> TransformedRef:  # type: ignore[override]
+        return TransformedRef(self.ref, index)
+
+
+class Ref(Indexed):
+    """An array that can be written in place; made by `new_ref`."""
+
+    def __init__(self, value: Array, kind: str | None = None):
+        self.inner_aval: ShapedArray = value.aval
+        self.kind = kind
+        self._value: Array | None = value
+        self._home = core.current_trace.get()
+        frames = core.user_frames_for_errors() if self._home.staging_level is not None else ()
+        self.origin = f"created on line {frames[-1].place}" if frames else ""
+
     sharding = property(lambda self: self.read().sharding)
     committed = property(lambda self: self.read().committed)
     format = property(lambda self: self.read().format)
@@ -59,7 +109,6 @@ class Ref:
         return core.current_trace.get().is_open(self._home.level)  # type: ignore[arg-type]
 
     def read(self) -> Array:
-        """The whole value."""
         if core.current_trace.get().staging_level not in (None, self._home.staging_level):
             raise ValueError(self.passed_as) if self.passed_as else NotCarriedError(self)
         if self._value is None:
@@ -77,18 +126,15 @@ class Ref:
             f"returned.{origin}")
 
     def write(self, value: Array) -> None:
-        """Replace the whole value."""
         self.read()
         while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
             value = self._without_level(value)
         is_weak = self.inner_aval.weak_type and not self._home.staging_level
         self._value, self._is_written = converted(value, self.inner_aval.dtype, is_weak), True
 
-    def addupdate(self, x: Any, idx: Any = ()) -> None:
-        """Add to the elements at an index, by default to all."""
-        addupdate(self, idx, x)
-
     def _without_level(self, value: core.Tracer) -> Array:
+        if self.kind == "no_grad_no_remat" and isinstance(value, JVPTracer):
+            return value.primal
         what = {JVPTracer: ("a differentiated value on a non-differentiated",
                             "of the differentiated"),
                 BatchTracer: ("vmapped value on an unbatched", "to the vmapped")}.get(type(value))
@@ -97,12 +143,6 @@ class Ref:
         raise ValueError(f"performing a set/swap operation with {what[0]} array reference of type "
                          f"{self.aval}. Move the array reference to be an argument {what[1]} "
                          "function?")
-
-    def __getitem__(self, index: Any) -> Array:
-        return get(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        swap(self, index, value)
 
     def __len__(self) -> int:
         return len(self.read())
@@ -128,7 +168,9 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
     Args:
       init_val: an array, which is not changed.
-      memory_space, kind: accepted for JAX's sake.
+      memory_space: accepted for JAX's sake.
+      kind: "no_grad_no_remat": writes have no derivative, and a function under `checkpoint` writes
+        once, in the forward pass.
 
     Raises:
       TypeError: for what is no array.
@@ -142,7 +184,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     """
     return Ref(core.alias(core.as_value_or_raise(init_val, lambda: (
         "Error interpreting argument to new_ref as a JAX value. The problematic value is of type "
-        f"{type(init_val)} and was passed to new_ref at position 0."))))
+        f"{type(init_val)} and was passed to new_ref at position 0."))), kind)
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
@@ -161,6 +203,8 @@ def freeze(ref: Ref) -> Array:
     >>> freeze(new_ref(3))
     Array(3, dtype=int32, weak_type=True)
     """
+    if not isinstance(ref, Ref):
+        raise TypeError(f"freeze and free_ref end a whole reference, got {ref!r}")
     value = ref.read()
     ref._value = None
     return value
@@ -171,7 +215,7 @@ def free_ref(ref: Ref) -> None:
     freeze(ref)
 
 
-def get(ref: Ref, idx: Any = None) -> Array:
+def get(ref: Indexed, idx: Any = None) -> Array:
     """The elements at an index: ``ref[idx]``; the whole array for None.
 
     >>> get(new_ref(3))
@@ -183,7 +227,7 @@ def get(ref: Ref, idx: Any = None) -> Array:
     return core.alias(value) if _is_whole(idx) else value[idx]
 
 
-def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
+def swap(ref: Indexed, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
     """Write at an index, and return the old elements.
 
     Raises:
@@ -200,12 +244,12 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
     return old
 
 
-def set(ref: Ref, idx: Any, value: Any) -> None:
+def set(ref: Indexed, idx: Any, value: Any) -> None:
     """Write at an index: ``ref[idx] = value``; raises the errors of `swap`."""
     swap(ref, idx, value)
 
 
-def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+def addupdate(ref: Indexed, idx: Any, x: Any) -> None:
     """Add to the elements at an index; raises the errors of `swap`.
 
     >>> ref = new_ref(3)
@@ -219,7 +263,7 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     ref._is_written = False
 
 
-def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:
+def _check_fits(name: str, ref: Indexed, old: Array, new: Array) -> None:
     core.refuse(
         (new.dtype != ref.dtype, f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. Value "
                                  f"dtype: {new.dtype}. "),
@@ -231,7 +275,7 @@ def _is_whole(idx: Any) -> bool:
     return idx is None or idx is Ellipsis or isinstance(idx, tuple) and idx == ()
 
 
-def _check_index(ref: Ref, idx: Any) -> None:
+def _check_index(ref: Indexed, idx: Any) -> None:
     """Refuse indices that arrays accept and references do not."""
     if _is_whole(idx):
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax import core, tree_util
 from minijax.core import jaxpr
-from minijax.transforms.arguments import NotCarriedError
+from minijax.transforms.arguments import NotCarriedError, NotStagedError
 from minijax.transforms.array_refs import Ref
 from minijax.util import source_info, tracebacks
 
@@ -98,11 +98,13 @@ def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
     def pure(*args: Any, values_of_references: Sequence[core.Array], **kwargs: Any) -> Any:
         with _holding(refs, values_of_references):
             result = fun(*args, **kwargs)
-            if any(ref.read() is not x for ref, x in zip(refs, values_of_references, strict=True)):
-                raise NotImplementedError(
-                    "a function under jax.checkpoint, which recomputes it, writes to an array "
-                    "reference that was made outside of it. Reads are allowed; return the new "
-                    "value, and write it outside.")
+            for ref, x in zip(refs, values_of_references, strict=True):
+                if ref.read() is not x:
+                    raise NotStagedError(
+                        "a function under jax.checkpoint, which recomputes it, writes to an array "
+                        "reference that was made outside of it. Make it with new_ref(..., "
+                        "kind='no_grad_no_remat'), which is written once, by the forward pass; or "
+                        "return the new value, and write it outside.", ref)
             return result
     return pure
 
@@ -113,6 +115,20 @@ def carry(error: NotCarriedError, refs: list[Ref]) -> list[Ref]:
         raise error  # an enclosing operation must carry it first, or the failed function made it
     refs.append(error.ref)
     return refs
+
+
+def staged(operation: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], tuple[T, list]]
+           ) -> T:
+    """An operation on functions that it stages; they may use references from outside.
+
+    Args:
+      operation: the operation on functions without such references.
+      with_refs: the same with references, as `carrying_refs` takes it.
+    """
+    try:
+        return operation()
+    except NotCarriedError as error:
+        return carrying_refs(with_refs, carry(error, []))
 
 
 def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]) -> T:
