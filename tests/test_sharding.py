@@ -90,6 +90,8 @@ jax.jit(lambda x: {'b': x[0]}, out_shardings=S)(X)
 jax.jit(lambda x: x * 2, out_shardings=columns).lower(X).compile()(X).sharding
 jax.jit(lambda x: x * 2, out_shardings=columns).lower(X).compile().output_shardings
 jax.jit(lambda x: x, in_shardings=rows).lower(X).compile().input_shardings
+jax.jit(lambda x: (x, {'a': x[0]})).lower(X).compile().output_formats
+jax.jit(lambda x, *, y: x + y['a']).lower(X, y={'a': X}).compile().input_formats
 lax.scan(lambda c, x: (c + x, c * x), jnp.zeros(2), a)[0].sharding.spec
 lax.scan(lambda c, x: (c + x, c * x), jnp.zeros(8), a.T)[1].sharding
 [x.sharding for x in jax.jit(lambda x: (x * 2, jnp.zeros(3), 1.))(to_other(one))]

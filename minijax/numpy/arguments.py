@@ -78,7 +78,8 @@ def as_arrays(name: str, *args: Any) -> list[Any]:
 def _templates(name: str, x: Any) -> list[Any]:
     if not isinstance(x, core.Typed):
         check_arraylike(name, x)
-    x = core.stood_for(x)
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        x = core.stood_for(x)
     return [x if isinstance(x, Array) or getattr(x, "sharding", None) else type_of_template(x)]
 
 

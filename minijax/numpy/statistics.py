@@ -110,6 +110,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
            [-1.,  1.]], dtype=float32)
     """
     _check_dtype("corrcoef", dtype)
+    y = y if y is None else as_array("corrcoef", y)
     check_promotion(x, y)
     covariances: Any = cov(x, y, rowvar, dtype=dtype)
     if not covariances.shape:

@@ -208,6 +208,13 @@ class Lowered(Stage):
             return Compiled(self._traced, self._lowered, device_of(()))
 
 
+def _format_of(x: Any, sharding: Any) -> Any:
+    """The format of a value of such a shape."""
+    with lazily.importing:
+        from minijax.placement.named_sharding import Format, Layout
+    return Format(Layout(tuple(range(len(x.shape))), ()), sharding)
+
+
 class Compiled(Stage):
     """Machine code, callable with arguments of the types it was made for."""
 
@@ -239,6 +246,16 @@ class Compiled(Stage):
     def output_shardings(self) -> Any:
         """The shardings of the results, in their tree."""
         return self._shardings(self.out_tree, "result")
+
+    @property
+    def input_formats(self) -> Any:
+        """The formats of the arguments, in their tree: all are row-major."""
+        return tree_util.tree_map(_format_of, self.in_avals, self.input_shardings)
+
+    @property
+    def output_formats(self) -> Any:
+        """The formats of the results, in their tree."""
+        return tree_util.tree_map(_format_of, self.out_info, self.output_shardings)
 
     def _shardings(self, tree: tree_util.PyTreeDef, which: str) -> Any:
         of_jit = self._traced.arguments.shardings

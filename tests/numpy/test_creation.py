@@ -189,6 +189,21 @@ def test_what_is_like_a_type_alone():
     assert found(minijax) == found(jax)
 
 
+@pytest.mark.parametrize("like", ["zeros", "ones", "empty", "full"])
+@pytest.mark.parametrize("lib", [jax, minijax], ids=["jax", "minijax"])
+def test_the_shape_and_dtype_of_a_template_come_before_its_array(lib, like):
+    class Template:
+        shape, dtype = (2,), np.dtype(np.float32)
+
+        def __jax_array__(self):
+            raise ValueError("not asked for")
+    make = getattr(lib.numpy, f"{like}_like")
+    made = make(Template(), 2.0) if like == "full" else make(Template())
+    assert (made.shape, made.dtype) == ((2,), np.float32)
+    with pytest.raises(ValueError, match="not asked for"):
+        lib.numpy.asarray(Template())
+
+
 class Standing:
     """An object that stands for an array."""
 
@@ -201,7 +216,7 @@ class Standing:
 
 @pytest.mark.parametrize("call", [
     "transpose({})", "reshape({}, (4,))", "concatenate([{}, {}])", "stack([{}, {}])", "argmax({})",
-    "einsum('ij,jk', {}, {})", "tensordot({}, {})", "var({})", "unique({})", "fft.fft({})",
+    "einsum('ij,jk', {}, {})", "corrcoef({}, {})", "tensordot({}, {})", "var({})", "unique({})", "fft.fft({})",
     "add({}, 1)", "dot({}, {})", "sin({})", "where({} > 0, {}, 1)", "linalg.norm({})",
     "linalg.eig({})[0]", "clip({}, 0, 1)", "power({}, 2)", "isin({}, 2)"])
 @pytest.mark.parametrize("lib", [jax, minijax], ids=["jax", "minijax"])
