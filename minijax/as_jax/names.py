@@ -24,7 +24,10 @@ jax.experimental.colocated_python.serialization as_jax.internals | DeviceList | 
 jax.experimental.ode as_jax | api_util=internals | bijx
 jax.experimental.ode as_jax.internals | ravel_first_arg | bijx
 jax.lib as_jax.internals | __version__=version | Equinox
-jax.experimental as_jax | hijax | Flax
+jax.experimental.hijax as_jax.hijax | AbstractValue AvalMutableQDD AvalQDD HiPrimitive | Flax
+jax.experimental.hijax as_jax.hijax | MutableHiType Zero aval_method aval_property | Flax
+jax.experimental.hijax as_jax.hijax | control_flow_allowed_effects instantiate_zeros | Flax
+jax.experimental.hijax as_jax.hijax | cur_qdd is_undefined_primal register_hitype | Flax
 jax.experimental as_jax.hijax | cur_qdd | Flax
 jax._src experimental | checkify | Flax
 jax._src extend | linear_util | Quax

@@ -22,9 +22,10 @@ from minijax.core import (Array, ArrayImpl, Avals, Axis, ForPrimitive, Outs, Par
 from minijax.transforms import arguments, compiled, discharge, prepared
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.control_flow.traced_functions import is_internal, mismatch
-from minijax.core.jvp import is_symbolic_zero
+from minijax.core.jvp import is_symbolic_zero, jvp_flat
 from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
+from minijax.primitives import families
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import batch_to, instantiate, public_tangent, reduce_sum_p
 from minijax.primitives.dynamic_slice import with_batch_axis
@@ -137,15 +138,13 @@ def _transpose(cotangents: list, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) 
 def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]], **slots: Any
                           ) -> CustomPrimitive:
     """The primitive that calls a function which has a derivative rule."""
-    return CustomPrimitive(
-        name,
+    return CustomPrimitive(name, **{
         **compiled.running("call_jaxpr"),
-        jvp=_jvp, transpose=_transpose,
-        batch=_batch,
-        split=cannot("its rule is applied before partial evaluation"),
-        examples=examples,
-        printed=lambda *, jvp, **params: {**params, **jvp.names},
-        **slots)
+        "jvp": _jvp, "transpose": _transpose, "batch": _batch,
+        "split": cannot("its rule is applied before partial evaluation"),
+        "examples": examples,
+        "printed": lambda *, jvp, **params: {**params, **jvp.names},
+        **slots})
 
 
 def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
@@ -473,7 +472,7 @@ class custom_jvp(CustomFunction):
 
     def rule(self, call: Call) -> Rule | None:
         return self.jvp and Rule(
-            functools.partial(_run_jvp_rule, call, self.jvp, self.symbolic_zeros),
+            functools.partial(run_jvp_rule, call, self.jvp, self.symbolic_zeros),
             {"jvp": source_info.function_name(self.jvp), "symbolic_zeros": self.symbolic_zeros})
 
     def _call_with_tracers(self, args: tuple, places: Sequence[int]) -> Any:
@@ -518,7 +517,7 @@ def _refuse_derivative(why: str, primals: tuple, tangents: tuple) -> NoReturn:
     raise arguments.NotStagedError(why)
 
 
-def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and_tangents: Any
+def run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and_tangents: Any
                   ) -> list:
     """A user's rule on flat arrays: from primals and tangents to results and their tangents."""
     flat_primals, flat_tangents = split_half(primals_and_tangents)
@@ -575,16 +574,21 @@ def _checked_tangents(outs: Sequence[Array], tangents: Sequence[Array | Symbolic
 
 # ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
 
-def _no_forward(*_: Any, **__: Any) -> Any:
+def _no_forward() -> NoReturn:
     raise errors.with_cure(
         TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function."),
         "Its rule is for reverse mode: grad, vjp, jacrev. A rule of jax.custom_jvp serves both.")
 
 
-def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
-               out_avals: Avals, **printed: Any) -> Outs:
+def _lin_forward(*args: Any, forward: Callable, **_: Any) -> list:
+    return forward(*args)
+
+
+def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, forward: Callable,
+               num_residuals: int, out_avals: Avals, **printed: Any) -> Outs:
     if not checks_vma(axis) and all(d is None for d in dims):
-        printed |= {"bwd": bwd, "num_residuals": num_residuals, "out_avals": out_avals}
+        printed |= {"bwd": bwd, "forward": forward, "num_residuals": num_residuals,
+                    "out_avals": out_avals}
         return custom_lin_p.bind(*args, **printed), [None] * len(out_avals)
     out_dims = _typed_dims(axis, out_avals) if checks_vma(axis) else [0] * len(out_avals)
 
@@ -596,8 +600,9 @@ def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residua
                 for ct, own, d in zip(cts, ct_dims, dims[num_residuals:], strict=True)]
     avals = tuple(with_axis(a, d, axis.size, axis.name)
                   for a, d in zip(out_avals, out_dims, strict=True))
-    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals,
-                             **printed)
+    outs = custom_lin_p.bind(
+        *args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals, forward=_batched(
+            forward, axis, dims, [], out_dims), **printed)
     return outs, out_dims
 
 
@@ -620,17 +625,17 @@ class CustomLin(Primitive):
         return True
 
 
-# The derivative of a custom_vjp function: a linear primitive that has only a transpose.
+# The derivative of a custom_vjp function: a linear primitive with a transpose; its own meaning,
+# `forward`, is mostly an error.
 custom_lin_p = CustomLin(
-    "custom_lin", impl=_no_forward,
+    "custom_lin", impl=families.by_program(_lin_forward), program=_lin_forward,
     abstract_eval=lambda *_, out_avals, **__: list(out_avals),
-    jvp=_no_forward,
+    jvp=lambda primals, tangents, *, forward, **_: jvp_flat(forward, primals, tangents),
     transpose=lambda cotangents, *args, bwd, num_residuals, **_: [
         *[None] * num_residuals, *bwd(*args[:num_residuals], *cotangents)],
     users_transpose=True,
     standard_vma=False, batch=_lin_batch,
-    loop=_no_forward,
-    printed=lambda *, bwd, num_residuals, out_avals, in_zeros, **params: {
+    printed=lambda *, bwd, forward, num_residuals, out_avals, in_zeros, **params: {
         **params, "bwd": bwd.__name__, "in_zeros": [*in_zeros], "num_res": num_residuals},
     examples=list,  # it has no value, only a transpose, which the examples of custom_vjp_call test
     multiple_results=True)
@@ -672,6 +677,8 @@ class custom_vjp(CustomFunction):
     primitive = custom_vjp_call_p
     fwd: Callable | None = None
     bwd: Callable | None = None
+    forward: Callable | None = None  # from primals and tangents to the tangents of the result
+    refuse_forward = staticmethod(_no_forward)
     symbolic_zeros = False
 
     def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False,
@@ -689,7 +696,7 @@ class custom_vjp(CustomFunction):
     def rule(self, call: Call) -> Rule | None:
         if self.fwd is None or self.bwd is None:
             return None
-        run = functools.partial(_run_vjp_rule, call, self.fwd, self.bwd, self.symbolic_zeros)
+        run = functools.partial(run_vjp_rule, call, self)
         return Rule(run, {
             "fwd": source_info.function_name(self.fwd), "bwd": source_info.function_name(self.bwd),
             "symbolic_zeros": self.symbolic_zeros})
@@ -704,12 +711,14 @@ class custom_vjp(CustomFunction):
             "be indicated as nondiff_argnums.")
 
 
-def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool,
-                  *primals_and_tangents: Any) -> list:
+def run_vjp_rule(call: Call, function: custom_vjp, *primals_and_tangents: Any) -> list:
     """A user's rules on flat arrays: `fwd` for the results, and a `custom_lin_p` with `bwd`.
 
     From primals and tangents to results and their tangents.
     """
+    fwd: Any = function.fwd
+    bwd: Any = function.bwd
+    symbolic_zeros = function.symbolic_zeros
     primals, tangents = split_half(primals_and_tangents)
     perturbed = has_tangent(tangents)
     diff_args, _ = tree_util.tree_unflatten(call.in_tree, (
@@ -728,15 +737,27 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
             check_arg(x)
     ct_avals = [core.get_aval(x).to_tangent_aval() for x in primals]
     count = len(residuals)
+    of_tangents = function.forward
+    start = primals if of_tangents else []
+    num_residuals = count + len(start)
+
+    def forward(*values: Any) -> list:
+        if of_tangents is None:
+            return function.refuse_forward()
+        zeros = map(public_tangent, partition_list(tangents, perturbed)[False])
+        filled = merge_lists(([*zeros], values[num_residuals:]), perturbed)
+        return tree_util.tree_leaves(of_tangents(*(tree_util.tree_unflatten(
+            call.in_tree, some)[0] for some in (values[count:num_residuals], filled))))
 
     def flat_bwd(*values: Any) -> list:
-        cotangents = [_rule_tangent(ct, symbolic_zeros) for ct in values[count:]]
+        cotangents = [_rule_tangent(ct, symbolic_zeros) for ct in values[num_residuals:]]
         res_leaves = merge_lists((python_values, values[:count]), are_arrays)
         return partition_list(_run_bwd(call, bwd, res_tree, ct_avals, *res_leaves, *cotangents),
                               perturbed)[True]
     flat_bwd.__name__ = source_info.function_name(bwd)
     out_tangents = custom_lin_p.bind(
-        *residuals, *partition_list(tangents, perturbed)[True], bwd=flat_bwd, num_residuals=count,
+        *residuals, *start, *partition_list(tangents, perturbed)[True], bwd=flat_bwd,
+        forward=forward, num_residuals=num_residuals,
         out_avals=tuple(x.aval.to_tangent_aval() for x in outs), symbolic_zeros=symbolic_zeros,
         in_zeros=tuple(not has for has in perturbed))
     return [*outs, *out_tangents]
