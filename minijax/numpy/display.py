@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes
+from minijax import core, dtypes, errors
 from minijax.core import Array, ArrayImpl
 
 
@@ -112,5 +112,14 @@ def reduced(x: Array) -> tuple[Any, tuple]:
     """For pickle: the function that restores the array, and its arguments."""
     concrete = x._concrete()
     if concrete is None or isinstance(x, core.Tracer):
-        raise TypeError(f"cannot pickle a tracer: {x!r}")
-    return core.array_from_buffer, (concrete._buffer, x.aval)
+        raise errors.ConcretizationTypeError(x, (
+            "The error occurred in the __reduce__ method, which may indicate an attempt to "
+            "serialize/pickle a traced value."))
+    return _restored, (concrete._buffer, x.aval)
+
+
+def _restored(buffer: np.ndarray, aval: core.ShapedArray) -> Array:
+    """The array of a pickle, with the dtype that it has under the flags of now."""
+    dtype = dtypes.canonicalize_dtype(aval.dtype)
+    return core.array_from_buffer(buffer, aval) if dtype == aval.dtype else core.array_from_buffer(
+        buffer.astype(dtype), aval.update(dtype=dtype))

@@ -106,9 +106,20 @@ def test_an_attribute_that_no_tracer_has(transform, refused_alike):
     refused_alike(lambda lib: getattr(lib, transform)(lambda x: x.numpy())(np.ones(2)))
 
 
-def test_a_tracer_does_not_pickle():
-    with pytest.raises(TypeError, match="tracer"):
-        minijax.jit(pickle.dumps)(1.0)
+def test_a_pickle_has_the_dtypes_of_the_flags_of_its_reader():
+    for lib in (minijax, jax):
+        with lib.enable_x64(True):
+            wide = pickle.dumps(lib.numpy.arange(3.0))
+            assert pickle.loads(wide).dtype == np.float64
+        assert pickle.loads(wide).dtype == np.float32
+        assert pickle.loads(wide).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("transform", ["jit", "vmap"])
+@pytest.mark.parametrize("lib", [jax, minijax], ids=["jax", "minijax"])
+def test_a_tracer_does_not_pickle(lib, transform):
+    with pytest.raises(lib.errors.ConcretizationTypeError, match="in the __reduce__ method, which"):
+        getattr(lib, transform)(lambda x: pickle.dumps(x))(np.ones(2))
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (0, 3), (600, 600)], ids=str)
