@@ -14,8 +14,8 @@ from minijax import config, core, dtypes, tree_util
 from minijax.util import lazily, source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, Outs, ShapedArray, dce, vmap
 from minijax.transforms import arguments, compiled
-from minijax.transforms.discharge import (carry, carrying_refs, check_distinct, closed_over,
-                                          discharged, has_refs)
+from minijax.transforms.discharge import (NotStagedError, carry, carrying_refs, check_distinct,
+                                          closed_over, discharged, has_refs)
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (Flags, elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
@@ -379,7 +379,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     chosen = lambda: functions[_known_index(index)](*operands)  # noqa: E731
     try:
         return traced[0].tree_of(compiled.called(run, chosen))
-    except arguments.NotStagedError:
+    except NotStagedError:
         return chosen()
 
 

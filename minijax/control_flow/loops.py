@@ -23,9 +23,8 @@ from minijax.transforms.compiled import called
 from minijax.transforms.jit import jit
 from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                              scan_in_python, while_in_python)
-from minijax.transforms.arguments import NotStagedError
 from minijax.transforms.array_refs import Ref
-from minijax.transforms.discharge import check_distinct, discharged, staged
+from minijax.transforms.discharge import NotStagedError, check_distinct, discharged, staged
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.core.vmap import vmap_flat, without_axis
 from minijax.core.dce import used_inputs

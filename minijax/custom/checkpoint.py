@@ -164,7 +164,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
 
         try:
             return discharge.staged(lambda: called(function, args, kwargs), with_refs)
-        except arguments.NotStagedError as error:
+        except discharge.NotStagedError as error:
             trace = core.current_trace.get()
             if type(trace) is tracing.DynamicJaxprTrace:
                 return only_evaluated(function(*args, **kwargs), str(error))

@@ -514,7 +514,7 @@ def only_evaluated(result: Any, why: str) -> Any:
 
 @only_evaluated.defjvp
 def _refuse_derivative(why: str, primals: tuple, tangents: tuple) -> NoReturn:
-    raise arguments.NotStagedError(why)
+    raise discharge.NotStagedError(why)
 
 
 def run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and_tangents: Any

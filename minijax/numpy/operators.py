@@ -16,7 +16,7 @@ from minijax.core import Array, ArrayImpl, Tracer, donate, is_donated, refuse
 from minijax.placement.device_put import block_until_ready, device_put
 from minijax.placement.devices import CPU
 from minijax.placement.resharding import shards
-from minijax.placement.named_sharding import Format, Layout, SingleDeviceSharding
+from minijax.placement.named_sharding import SingleDeviceSharding, format_of
 from minijax.numpy import (arguments, arithmetic, contractions, creation, diagonals, display,
                            indexing, interchange, joining, logic, putting, reductions, searching,
                            shaping, sorting, unary)
@@ -377,7 +377,7 @@ class _Methods:
     @property
     def format(self: Any) -> Any:
         """The layout of its numbers in memory, and its devices."""
-        return Format(Layout(tuple(range(self.ndim)), ()), self.sharding)
+        return format_of(self, self.sharding)
 
     @property
     def flat(self: Any) -> Any:

@@ -320,6 +320,11 @@ class Format:
                 f"sharding argument. Got sharding {self.sharding}")
 
 
+def format_of(x: Any, sharding: Sharding) -> Format:
+    """The format of an array, or of its type: row-major."""
+    return Format(Layout(tuple(range(len(x.shape))), ()), sharding)
+
+
 # ── Types with shardings ─────────────────────────────────────────────────────────────────────
 
 class ShardedType(ByValue, core.ShapedArray):

@@ -42,16 +42,6 @@ class NotCarriedError(ValueError):
             "return the new one.")
 
 
-class NotStagedError(NotImplementedError):
-    """No program has what a derivative needs, as references for a rule: the derivative is taken of
-    the function in Python, operation by operation.
-    """
-
-    def __init__(self, message: str, ref: Any = None):
-        self.ref = ref
-        super().__init__(message)
-
-
 # ── Values as parts of a key ─────────────────────────────────────────────────────────────────
 
 def static_value(value: Any) -> tuple[type, Any]:

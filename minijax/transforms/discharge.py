@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax import core, tree_util
 from minijax.core import jaxpr
-from minijax.transforms.arguments import NotCarriedError, NotStagedError
+from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.util import source_info, tracebacks
 
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from minijax.transforms.jit import JitFunction
 
 T = TypeVar("T")
+
+
+class NotStagedError(NotCarriedError, NotImplementedError):
+    """No program has what a derivative needs, as references for a rule: the derivative is taken of
+    the function in Python, operation by operation.
+    """
+
+    def __init__(self, message: str, ref: Any = None):
+        self.ref = ref
+        NotImplementedError.__init__(self, message)
 
 
 # ── References among arguments ───────────────────────────────────────────────────────────────
@@ -111,7 +121,8 @@ def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
 
 def carry(error: NotCarriedError, refs: list[Ref]) -> list[Ref]:
     """Add the reference to those that an operation carries, or raise the error again."""
-    if any(error.ref is ref for ref in refs) or not error.ref.is_open():
+    if (isinstance(error, NotStagedError) or any(error.ref is ref for ref in refs)
+            or not error.ref.is_open()):
         raise error  # an enclosing operation must carry it first, or the failed function made it
     refs.append(error.ref)
     return refs
@@ -166,8 +177,15 @@ class DischargedJit:
         self._of_arguments: dict[tuple[int, ...], JitFunction] = {}  # by their places
 
     def __call__(self, args: tuple, kwargs: dict, error: NotCarriedError | None) -> Any:
-        """A call of the function, which has met a reference from outside before if `error` is one.
-        """
+        """A call of the function, which has raised the error before if there is one."""
+        try:
+            return self._staged(args, kwargs, error)
+        except NotStagedError:
+            if getattr(self.jitted._fun, "gives_more", False):
+                raise  # the function of the references themselves is what runs in Python
+            return self.jitted._fun(*args, **kwargs)
+
+    def _staged(self, args: tuple, kwargs: dict, error: NotCarriedError | None) -> Any:
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         if any(map(core.is_ref, leaves)):
             return self._call_with_values(leaves, tree)

@@ -24,9 +24,9 @@ from minijax.core import Array, ArrayImpl
 from minijax.transforms.compiled import called, device_for, jit_p, run_on_arrays, timed
 from minijax.transforms.stages import Arguments, Lowered, ShapeDtypeStruct, Traced
 from minijax.transforms.arguments import (
-    UNSPECIFIED, Named, NotCarriedError, NotStagedError, check_compiler_options,
-    check_donated_once, check_function, check_not_deleted, donated_leaves, looks_like,
-    named_arguments, static_value, usable, without_static)
+    UNSPECIFIED, Named, NotCarriedError, check_compiler_options, check_donated_once, check_function,
+    check_not_deleted, donated_leaves, looks_like, named_arguments, static_value, usable,
+    without_static)
 from minijax.placement.devices import Device, device_of, put
 from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, rebuilder
 from minijax.core.tracing import FlatFunction, convert_tracers, recorder
@@ -203,23 +203,17 @@ class JitFunction:
         error = None
         uses_refs = self._discharged is not None and self._discharged.captured or any(
             map(core.is_ref, tree_util.tree_leaves((args, kwargs))))
-        try:
-            if not uses_refs:
-                try:
-                    call = self._with_values(args, kwargs)
-                    count = len(self._table())
-                    traced = self._traced(call)
-                    return self._result(call, traced, has_run=len(self._table()) == count)
-                except NotCarriedError as caught:
-                    error = caught
-            if self._discharged is None:  # the function of the values of its references
-                self._discharged = lazily.later(
-                    "minijax.transforms.discharge", "DischargedJit")(self)
-            return self._discharged(args, kwargs, error)
-        except NotStagedError:
-            if getattr(self._fun, "gives_more", False):  # the jitted function of the references
-                raise                                    # themselves is what runs in Python
-            return self._fun(*args, **kwargs)
+        if not uses_refs:
+            try:
+                call = self._with_values(args, kwargs)
+                count = len(self._table())
+                traced = self._traced(call)
+                return self._result(call, traced, has_run=len(self._table()) == count)
+            except NotCarriedError as caught:
+                error = caught
+        if self._discharged is None:  # the function of the values of its references
+            self._discharged = lazily.later("minijax.transforms.discharge", "DischargedJit")(self)
+        return self._discharged(args, kwargs, error)
 
     def with_function(self, fun: Callable, shift: int = 0) -> JitFunction:
         """`jit` of another function, with `shift` more arguments before its own."""
@@ -305,10 +299,6 @@ class JitFunction:
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function's program for arguments of these types."""
-        if any(map(core.is_ref, tree_util.tree_leaves((args, kwargs)))):
-            raise NotImplementedError(
-                "a program has no array references. Trace a function of the value of a reference, "
-                "ref[...], that returns the new one.")
         traced = self._traced(CallArguments(self, args, kwargs))
         # The trace belongs to the function; another `jit` of it may have other shardings.
         return traced if self._shardings is None else replace(

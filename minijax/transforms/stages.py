@@ -208,13 +208,6 @@ class Lowered(Stage):
             return Compiled(self._traced, self._lowered, device_of(()))
 
 
-def _format_of(x: Any, sharding: Any) -> Any:
-    """The format of a value of such a shape."""
-    with lazily.importing:
-        from minijax.placement.named_sharding import Format, Layout
-    return Format(Layout(tuple(range(len(x.shape))), ()), sharding)
-
-
 class Compiled(Stage):
     """Machine code, callable with arguments of the types it was made for."""
 
@@ -236,34 +229,9 @@ class Compiled(Stage):
         """How many bytes a call takes for its arguments, its results, and between them."""
         return self._lowered.memory
 
-    @property
-    def input_shardings(self) -> Any:
-        """The shardings of the arguments, in their tree."""
-        positional, named = self.in_tree.children()
-        return self._shardings(positional, "given"), self._shardings(named, "")
-
-    @property
-    def output_shardings(self) -> Any:
-        """The shardings of the results, in their tree."""
-        return self._shardings(self.out_tree, "result")
-
-    @property
-    def input_formats(self) -> Any:
-        """The formats of the arguments, in their tree: all are row-major."""
-        return tree_util.tree_map(_format_of, self.in_avals, self.input_shardings)
-
-    @property
-    def output_formats(self) -> Any:
-        """The formats of the results, in their tree."""
-        return tree_util.tree_map(_format_of, self.out_info, self.output_shardings)
-
-    def _shardings(self, tree: tree_util.PyTreeDef, which: str) -> Any:
-        of_jit = self._traced.arguments.shardings
-        leaves = of_jit.of_leaves(which, tree) if of_jit and which else [None] * tree.num_leaves
-        with lazily.importing:
-            from minijax.placement.named_sharding import Sharding, SingleDeviceSharding
-        here = SingleDeviceSharding(self._device)
-        return tree.unflatten([x if isinstance(x, Sharding) else here for x in leaves])
+    input_shardings, output_shardings, input_formats, output_formats = (
+        property(lazily.later("minijax.placement.formats", name)) for name in (
+            "input_shardings", "output_shardings", "input_formats", "output_formats"))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         shardings = self._traced.arguments.shardings
