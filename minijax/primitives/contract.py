@@ -17,7 +17,7 @@ from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefine
 from minijax.primitives import ad_util, algebra, comparison, convert, examples, families, summation
 from minijax.primitives.axes import (Axes, DotDimensionNumbers, as_dims, axis_names, batched_axes,
                                      without)
-from minijax.primitives.precision import canonical_precision
+from minijax.primitives.precision import canonical_precision, rounds_factors
 from minijax.primitives.reduce import cumsum
 from minijax.primitives.shape import broadcasted_iota, transpose
 from minijax.primitives.slots import Reduction, all_weak, computed_in, in_pairs, layout, real_dtype
@@ -251,8 +251,14 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = Non
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = ((_axes(lhs_contract), _axes(rhs_contract)), (_axes(lhs_batch), _axes(rhs_batch)))
     dtype = dtypes.check_user_dtype_supported(preferred_element_type, "dot_general")
+    precision = canonical_precision(precision)
+    if rounded := rounds_factors(precision, dtypes.dtype(lhs)):
+        factors = [convert.converted(x, rounded[0]) for x in (lhs, rhs)]
+        product = dot_general_p.bind(*factors, dimension_numbers=numbers, precision=None,
+                                     preferred_element_type=rounded[1])
+        return convert.converted(product, dtype or dtypes.dtype(lhs))
     return dot_general_p.bind(lhs, rhs, dimension_numbers=numbers, preferred_element_type=dtype,
-                              precision=canonical_precision(precision))
+                              precision=precision)
 
 
 def _axes(axes: Any) -> Axes:

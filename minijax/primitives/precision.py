@@ -8,7 +8,9 @@ import dataclasses
 import enum
 from typing import Any, NamedTuple, Union
 
-from minijax import config
+import numpy as np
+
+from minijax import config, dtypes
 
 
 # ── Functions ────────────────────────────────────────────────────────────────────────────────
@@ -94,8 +96,23 @@ class DotAlgorithmPreset(enum.Enum):
 
 # JAX: of float32, those in bfloat16 give the numbers of float32 on the CPU, too.
 _ON_THE_CPU = {DotAlgorithmPreset[name] for name in (
-    "DEFAULT", "F16_F16_F16", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3",
-    "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32", "F64_F64_F64")}
+    "DEFAULT", "F16_F16_F16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6",
+    "F32_F32_F32", "F64_F64_F64")}
+
+
+def rounds_factors(precision: Any, dtype: np.dtype) -> tuple[Any, Any] | None:
+    """The dtypes to which an algorithm rounds factors of a dtype, and their sum, if it does.
+
+    >>> rounds_factors(DotAlgorithmPreset.F16_F16_F16, np.dtype("float32"))
+    (dtype('float16'), dtype('float16'))
+    """
+    if precision is DotAlgorithmPreset.F16_F16_F16 and dtype.kind == "f" and dtype != np.float16:
+        return np.dtype(np.float16), np.dtype(np.float16)
+    if precision is DotAlgorithmPreset.BF16_BF16_F32 and dtype == np.float16:
+        return dtypes.BFLOAT16, np.dtype(np.float32)
+    if precision is DotAlgorithmPreset.F64_F64_F64 and dtype == np.float32:
+        return np.dtype(np.float64), np.dtype(np.float64)
+    return None
 
 _NAMES: dict[Any, Precision] = {
     "highest": Precision.HIGHEST, "float32": Precision.HIGHEST, "high": Precision.HIGH,

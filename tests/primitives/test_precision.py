@@ -32,6 +32,24 @@ def test_products_take_an_algorithm_that_the_cpu_has(name, agrees):
     agrees(lambda lax: lax.dot_general(X, X, ROWS_TIMES_ROWS, precision=name))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", [preset.name for preset in lax.DotAlgorithmPreset])
+def test_an_algorithm_rounds_factors_as_its_name_says_or_is_refused_as_in_jax(name, dtype):
+    if (name, dtype) == ("F16_F16_F16", "bfloat16"):
+        return  # JAX keeps a sum in float32 in between
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=shape).astype(jax.numpy.dtype(dtype)) for shape in ((4, 40), (40, 3)))
+    def product(lax):
+        try:
+            found = lax.dot(x, y, precision=name)
+        except ValueError as error:
+            return str(error), 0
+        return found.dtype, np.asarray(found, np.float32)
+    (kind, ours), (their_kind, theirs) = product(lax), product(jax.lax)
+    assert kind == their_kind
+    np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-5)
+
+
 def test_algorithms_have_jaxs_names():
     ours, theirs = ([str(preset) for preset in module.DotAlgorithmPreset]
                     for module in (lax, jax.lax))
