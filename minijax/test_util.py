@@ -151,7 +151,7 @@ def _difference(f: Callable, args: Sequence[Any], direction: tuple, eps: float) 
         return f(*tree_util.tree_map(lambda x, t: _shifted(x, t, step), tuple(args), direction))
 
     def slope(above: Any, below: Any) -> Any:
-        if not dtypes.issubdtype(np.result_type(above), np.inexact):
+        if not dtypes.issubdtype(dtypes.dtype(above), np.inexact):
             return np.zeros(np.shape(above), dtypes.float0)
         return (above - below) * np.asarray(0.5 / eps, above.dtype)
     return tree_util.tree_map(slope, shifted(eps), shifted(-eps))

@@ -104,6 +104,9 @@ jax.device_put(np.ones(9), S)
 jax.device_put(np.ones(8), P('x'))
 jax.device_put({'a': X, 'b': X}, {'a': rows, 'b': S})['b'].sharding
 jax.device_put(a, jax.devices()[3]).sharding, jax.device_put(X, jax.devices()[3]).device
+jax.device_put(1., jax.devices()[2]) + jax.device_put(2., jax.devices()[1])
+jax.jit(lambda a, b: a * b['c'])(jax.device_put(1., jax.devices()[3]), {'c': to_other(a)})
+lax.mul(jax.device_put(1., jax.devices()[3]), jax.device_put(jnp.ones(()), S))
 jax.reshard(np.ones(8), P('x'))
 lax.with_sharding_constraint(X, rows).sharding, jax.reshard(X, NamedSharding(mesh, P('x'))).sharding
 lax.with_sharding_constraint(X, P('x'))

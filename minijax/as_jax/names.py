@@ -28,6 +28,8 @@ jax.experimental.hijax as_jax.hijax | AbstractValue AvalMutableQDD AvalQDD HiPri
 jax.experimental.hijax as_jax.hijax | MutableHiType Zero aval_method aval_property | Flax
 jax.experimental.hijax as_jax.hijax | control_flow_allowed_effects instantiate_zeros | Flax
 jax.experimental.hijax as_jax.hijax | cur_qdd is_undefined_primal register_hitype | Flax
+jax.experimental.hijax core | ShapedArray | tutorials
+jax.experimental.hijax transforms.array_refs | AbstractRef TransformedRef | tutorials
 jax.experimental as_jax.hijax | cur_qdd | Flax
 jax._src experimental | checkify | Flax
 jax._src extend | linear_util | Quax

@@ -40,6 +40,8 @@ def memory_of(kernel: Kernel) -> CompiledMemoryStats:
 def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] = {}) -> Counter[str]:
     """The cost of a body. Both sides of a branch count; a loop of unknown length counts once.
 
+    Arithmetic of 64-bit integers is that of indices, and does not count.
+
     Of the library routines only products count: their cost follows from their sizes.
 
     >>> import minijax
@@ -59,7 +61,7 @@ def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] = {}) ->
                 total["bytes accessed"] += buffer.dtype.itemsize
             case Let(_, op, _) if op in TRANSCENDENTAL:
                 total["transcendentals"] += 1
-            case Let(_, op, args) if args[-1].dtype.kind == "f":
+            case Let(_, op, args) if args[-1].dtype.kind in "fiu" and args[-1].dtype != INT64:
                 total["flops"] += FLOPS.get(op, 0)
             case Let(target, op, args) if target.dtype == INT64 and args[0].dtype == INT64:
                 if all(value(x) is not None for x in args):
@@ -68,7 +70,7 @@ def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] = {}) ->
                 k, row, column, stop = (value(args[place]) for place in (5, 8, 9, 10))
                 if None not in (k, row, column):
                     m, n, dtype = int(match[3]) - row, stop - column, np.dtype(match[2])
-                    total["flops"] += 2 * m * n * k * (dtype.kind == "f")
+                    total["flops"] += 2 * m * n * k
                     total["bytes accessed"] += (m * n + m * k + k * n) * dtype.itemsize
             case For(index, start, stop) if None not in (value(start), value(stop)):
                 first, last = value(start), value(stop) - 1

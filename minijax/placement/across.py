@@ -77,8 +77,9 @@ class Grid(NamedTuple):
                 if len(set(used)) == len(used):
                     return layout
         raise errors.with_cure(ValueError(
-            f"Received incompatible devices for jitted computation. Got {sharding} beside a mesh "
-            f"of axes {dict(self.axes)}."),
+            f"Received incompatible devices for jitted computation. Got {sharding} with device ids "
+            f"{[*own.ranks]} beside a mesh of axes {dict(self.axes)} with device ids "
+            f"{[*self.ranks]}."),
             "Reshard one of the arrays with jax.device_put(x, sharding), so that all are over one "
             "mesh.")
 

@@ -79,6 +79,10 @@ class Device:
         """An array as an argument of a compiled program."""
         return x._buffer
 
+    def operands(self, args: Sequence[Any], of: Any) -> Iterator[Any]:
+        """The arguments of a program; `of`, an operation or a `DebugInfo`, names them in errors."""
+        return map(self.operand, args)
+
     def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
         """A result of a compiled program as an array."""
         return ArrayImpl(memory, aval)

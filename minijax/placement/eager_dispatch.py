@@ -25,7 +25,7 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list
         run, avals = _executable(*operation)
     except TypeError:  # a parameter has no hash
         run, avals = _executable.__wrapped__(*operation)  # type: ignore[attr-defined]
-    return [*map(device.array, run(*map(device.operand, args)), avals)]
+    return [*map(device.array, run(*device.operands(args, primitive)), avals)]
 
 
 @caches.remembered(maxsize=8192)

@@ -6,6 +6,7 @@ Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/array.py`.
 
 import collections
 import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -126,6 +127,14 @@ def spans_processes(x: Any) -> bool:
     return isinstance(x, ShardedArray) and not x.is_fully_addressable
 
 
+def _argument(args: Sequence[Any], place: int, of: Any) -> str:
+    """What an argument is called: by its function, or by its place in an operation."""
+    names = getattr(of, "arg_names", ())[-len(args):]
+    name = names[place] if place < len(names) else (
+        "xyz"[place] if len(args) <= 3 else f"args[{place}]")
+    return f"argument {name} of {getattr(of, 'func_name', '') or getattr(of, 'name', 'a function')}"
+
+
 class AllDevices(Device):
     """All devices of the program as one: each runs its part of a program on its blocks."""
 
@@ -136,16 +145,29 @@ class AllDevices(Device):
 
     count = classmethod(lambda cls: 1)
 
+    def operands(self, args: Sequence[Any], of: Any) -> Iterator[Blocks]:
+        """The blocks of arguments.
+
+        Raises:
+          ValueError: for two arguments on different devices.
+        """
+        ids = {i: sorted(device.id for device in x.sharding.device_set)
+               for i, x in enumerate(args) if x._committed}
+        first, *others = ids or [0]
+        differs = [i for i in others if ids[i] != ids[first]]
+        is_on_one = ids and not isinstance(args[first], ShardedArray)  # but the program is on more
+        if differs or is_on_one:
+            given = [f"{_argument(args, i, of)} with shape {args[i].aval.str_short()} and with "
+                     f"device ids {ids[i]} on platform CPU" for i in (first, *differs[:1])]
+            raise errors.with_cure(ValueError(
+                "Received incompatible devices for jitted computation. Got "
+                f"{' and '.join(given) if differs else given[0] + ', and others on several'}"),
+                "Put both on the same devices with jax.device_put(x, sharding).")
+        return map(self.operand, args)
+
     def operand(self, x: ArrayImpl) -> Blocks:
         if isinstance(x, ShardedArray):
             return x.there()
-        if x._committed:  # to one device
-            devices = sorted(x.sharding.device_set, key=lambda device: device.id)
-            raise errors.with_cure(ValueError(
-                "Received incompatible devices for jitted computation. Got an array of shape "
-                f"{x.aval.str_short()} and with device ids {[device.id for device in devices]} on "
-                "platform CPU, and others on several devices."),
-                "Put it on them with jax.device_put(x, sharding).")
         return Blocks(collections.defaultdict(lambda: x._buffer), None)
 
     def array(self, memory: Blocks, aval: ShapedArray) -> ShardedArray:

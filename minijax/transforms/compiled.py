@@ -140,7 +140,8 @@ def run_program(closed: ClosedJaxpr, name: str, args: Sequence[Any]) -> list[Arr
 def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
                   args: Sequence[Any]) -> list[ArrayImpl]:
     """The results of a program's compiled code on arrays."""
-    return list(map(device.array, run(*map(device.operand, args)), closed.out_avals))
+    operands = device.operands(args, closed.jaxpr.debug_info)
+    return list(map(device.array, run(*operands), closed.out_avals))
 
 
 def device_for(closed: ClosedJaxpr, args: Sequence[Any]) -> Device:

@@ -10,13 +10,15 @@ PROGRAMS = {
     "elementwise": (lambda np: lambda x: np.sin(x) * x + 1, [(1000,)]),
     "product": (lambda np: lambda x, y: x @ y, [(8, 16), (16, 4)]),
     "large product": (lambda np: lambda x, y: x @ y, [(128, 256), (256, 64)]),
+    "two numbers": (lambda np: lambda x, y: 2 * x + y, [(), ()]),
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_operations_are_counted_as_in_jax(name):
+@pytest.mark.parametrize(("name", "dtype"), [*((name, np.float32) for name in PROGRAMS),
+                                             ("two numbers", np.int32), ("product", np.int32)])
+def test_operations_are_counted_as_in_jax(name, dtype):
     make, shapes = PROGRAMS[name]
-    args = [np.ones(shape, np.float32) for shape in shapes]
+    args = [np.ones(shape, dtype) for shape in shapes]
     ours, theirs = (lib.jit(make(lib.numpy)).lower(*args).compile() for lib in (minijax, jax))
     expected = theirs.cost_analysis()
     for word in ("flops", "transcendentals"):
