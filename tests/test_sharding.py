@@ -104,6 +104,8 @@ jax.device_put(np.ones(9), S)
 jax.device_put(np.ones(8), P('x'))
 jax.device_put({'a': X, 'b': X}, {'a': rows, 'b': S})['b'].sharding
 jax.device_put(a, jax.devices()[3]).sharding, jax.device_put(X, jax.devices()[3]).device
+[jax.device_put(a, jax.memory.Space.Host).sharding, jax.device_put(1., jax.memory.Space.Host)]
+jax.jit(lambda x: jax.device_put(x, jax.memory.Space.Host))(a) * 2
 jax.device_put(1., jax.devices()[2]) + jax.device_put(2., jax.devices()[1])
 jax.jit(lambda a, b: a * b['c'])(jax.device_put(1., jax.devices()[3]), {'c': to_other(a)})
 lax.mul(jax.device_put(1., jax.devices()[3]), jax.device_put(jnp.ones(()), S))

@@ -15,6 +15,7 @@ from minijax import core, errors, tree_util
 from minijax.placement.devices import (CPU, Device, DeviceArray, first_here, kind_in_use,
                                        kind_named, put)
 from minijax.placement.eager_dispatch import default_device, named
+from minijax.placement.memory_spaces import KINDS, MemorySpace
 from minijax.placement.resharding import canonicalize_sharding, moving, shard_value
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               is_sharded)
@@ -110,8 +111,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
 
     Args:
       x: a tree of arrays and numbers.
-      device: a `Device`, a sharding, or a spec over the current mesh; a tree of them, which may be
-        a prefix of `x`. The default device, if None.
+      device: a `Device`, a sharding, a spec over the current mesh, or a memory space; a tree of
+        them, which may be a prefix of `x`. The default device, if None.
       src: accepted for JAX's sake; an array knows its device.
       donate: whether arrays that are copied to another device are deleted.
       may_alias: whether an array that is there already is its own result; None: it may be.
@@ -144,6 +145,10 @@ def _put(x: Any, place: Any, kind: type) -> Any:
     """An array on a device, or with a sharding; without one, an array on a device stays there."""
     if isinstance(x, DeviceArray) and place is None:
         return x
+    if isinstance(place, MemorySpace):
+        if place is MemorySpace.Any or isinstance(x, core.Tracer):  # whose type has no memory
+            return x
+        place = x.sharding.with_memory_kind(KINDS[place])
     place = canonicalize_sharding(place, lambda _: ValueError(
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
     if is_sharded(x) and x.sharding == place:

@@ -17,6 +17,7 @@ class MemorySpace(enum.Enum):
 
 
 memory = SimpleNamespace(Space=MemorySpace)
+KINDS = {MemorySpace.Device: "device", MemorySpace.Host: "pinned_host"}  # of shardings
 
 
 def space_of_type(aval: object) -> MemorySpace:
