@@ -380,6 +380,8 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     try:
         return traced[0].tree_of(compiled.called(run, chosen))
     except NotStagedError:
+        if not core.is_concrete(index):
+            raise
         return chosen()
 
 

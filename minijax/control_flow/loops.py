@@ -171,7 +171,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     try:
         last, ys = staged(lambda: _scan(body, init, rows, steps, reverse, unroll), with_refs)
     except NotStagedError:
-        return _scan_in_python(f, init, row, steps, reverse)
+        return _scan_in_python(f, tree_util.tree_map(core.as_value, init), row, steps, reverse)
     if has_rows:
         ys, new_values = ys
         for ref, value in zip(filter(core.is_ref, leaves), new_values, strict=True):
@@ -338,8 +338,11 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         return staged(lambda: _while(cond_fun, body_fun, init_val), lambda refs, values: _while(
             lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
             lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)))
-    except NotStagedError:
-        return while_in_python(cond_fun, body_fun, tree_util.tree_map(core.as_value, init_val))
+    except NotStagedError as error:
+        try:
+            return while_in_python(cond_fun, body_fun, tree_util.tree_map(core.as_value, init_val))
+        except errors.ConcretizationTypeError:
+            raise error from None
 
 
 def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:

@@ -23,7 +23,7 @@ from minijax.transforms import arguments, compiled, discharge, prepared
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.control_flow.traced_functions import is_internal, mismatch
 from minijax.core.jvp import is_symbolic_zero, jvp_flat
-from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
+from minijax.core.vmap import BatchTrace, Dim, vmap_flat, with_axis, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
 from minijax.primitives import families
 from minijax.primitives.analytic import cos_p, sin_p
@@ -364,7 +364,7 @@ class CustomFunction:
         fun, carried = self.fun, self._of_refs(args)
         if carried:
             fun = tracebacks.wraps(fun)(lambda *args: self._without_refs(self.fun(*args)))
-        if carried and type(core.current_trace.get()) is DynamicJaxprTrace:
+        if carried and _is_staged():
             return only_evaluated(fun(*args), (
                 f"{source_info.function_name(self.fun)} has a custom derivative rule and takes an "
                 "array reference; it is part of a program, which has no references, and whose "
@@ -391,6 +391,14 @@ class CustomFunction:
             for x, value in zip(leaves, values, strict=True)])
         outs = outputs(f(*args, **kwargs))
         return call.result(call.plain.get(i, x) for i, x in enumerate(outs))
+
+
+def _is_staged() -> bool:
+    """Whether a call becomes part of a program, and no derivative is taken around it."""
+    trace: Any = core.current_trace.get()
+    while isinstance(trace, BatchTrace):
+        trace = trace.parent
+    return type(trace) is DynamicJaxprTrace
 
 
 def _refuse_captured(call: Call, avals: Avals) -> None:

@@ -15,8 +15,7 @@ from minijax.transforms.derivatives import vjp
 from minijax.transforms.gradients import Argnums, as_chosen, by_argnums
 from minijax.transforms.arguments import as_tuple, check_function, flattened
 from minijax.transforms.jit import jit
-from minijax.transforms.array_refs import Ref
-from minijax.transforms.discharge import check_distinct, has_refs, of_values
+from minijax.transforms.discharge import check_distinct, has_refs, of_examples
 from minijax.core.vmap import Dim, vmap_flat
 from minijax.primitives.ad_util import batch_to, reduce_sum_p
 from minijax.primitives.axes import canonical_axis
@@ -98,14 +97,12 @@ def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: A
     dims = tree_util.flatten_axes("vmap in_axes", tree.children()[0], in_axes)
     dims += [0] * (len(leaves) - len(dims))
     check_distinct(leaves, source_info.describe(fun, args, kwargs, "vmap"))
-    mapped = [i for i, x in enumerate(leaves) if type(x) is Ref and dims[i] is not None]
+    mapped = {i: (x, dims[i] % max(x.ndim, 1)) for i, x in enumerate(leaves)
+              if core.is_ref(x) and dims[i] is not None}
     args, kwargs = tree_util.tree_unflatten(
         tree, [x.read() if i in mapped else x for i, x in enumerate(leaves)])
-    result, new = map_axes("vmap", tracebacks.wraps(fun)(of_values(fun, mapped)), args, kwargs,
-                           in_axes, (out_axes, [dims[i] for i in mapped]), axis_name, axis_size)
-    for i, value in zip(mapped, new, strict=True):
-        leaves[i].write(value)
-    return result
+    return map_axes("vmap", tracebacks.wraps(fun)(of_examples(fun, mapped)), args, kwargs,
+                    in_axes, out_axes, axis_name, axis_size)
 
 
 def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,

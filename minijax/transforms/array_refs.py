@@ -12,7 +12,8 @@ import numpy as np
 from minijax import core, errors
 from minijax.core import Array, ShapedArray
 from minijax.core.jvp import JVPTracer
-from minijax.core.vmap import BatchTracer
+from minijax.core.vmap import BatchTrace, BatchTracer
+from minijax.primitives.ad_util import batch_to
 from minijax.primitives.convert import converted
 from minijax.transforms.arguments import NotCarriedError
 from minijax.util.source_info import DebugInfo
@@ -111,11 +112,18 @@ class Ref(Indexed):
     def read(self) -> Array:
         if core.current_trace.get().staging_level not in (None, self._home.staging_level):
             raise ValueError(self.passed_as) if self.passed_as else NotCarriedError(self)
-        if self._value is None:
+        value = self._load()
+        if value is None:
             raise errors.with_cure(RuntimeError(
                 f"Array reference has been deleted with shape={self.inner_aval.str_long()}."),
                 "It was passed to `freeze` or `free_ref`, which delete it.")
+        return value
+
+    def _load(self) -> Array | None:
         return self._value
+
+    def _store(self, value: Array) -> None:
+        self._value = value
 
     def error_of_returning(self, info: DebugInfo, place: str) -> ValueError:
         """The error of a traced function that returns it at a place of its result."""
@@ -130,7 +138,8 @@ class Ref(Indexed):
         while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
             value = self._without_level(value)
         is_weak = self.inner_aval.weak_type and not self._home.staging_level
-        self._value, self._is_written = converted(value, self.inner_aval.dtype, is_weak), True
+        self._store(converted(value, self.inner_aval.dtype, is_weak))
+        self._is_written = True
 
     def _without_level(self, value: core.Tracer) -> Array:
         if self.kind == "no_grad_no_remat" and isinstance(value, JVPTracer):
@@ -159,6 +168,38 @@ class Ref(Indexed):
             return "Ref(<deleted>)"
         text = repr(value).partition("(")[2]  # not weak when it was set, as in JAX
         return f"Ref({text.replace(', weak_type=True', '') if self._is_written else text}"
+
+
+class MappedRef(Ref):
+    """One example's part of a reference that `vmap` maps over: a write is one of the whole batch.
+
+    Args:
+      tracer: the example's value.
+      ref, dim: the reference, and the axis of the examples in it.
+    """
+
+    def __init__(self, tracer: BatchTracer, ref: Indexed, dim: int):
+        super().__init__(tracer)
+        self.ref, self.dim = ref, dim
+        self._value = None  # a program that carries the reference sets its value
+
+    def _load(self) -> Array | None:
+        if self._value is not None:
+            return self._value
+        for trace in core.current_trace.get().ancestry():
+            if trace.level is self._home.level and isinstance(trace, BatchTrace):
+                return trace.join(self.ref.read(), self.dim)
+        raise errors.UnexpectedTracerError(
+            f"an example's part of an array reference, of type {self.aval}, was used after the "
+            "vmapped function had returned.")
+
+    def _store(self, value: Array) -> None:
+        if self._value is not None:
+            self._value = value
+            return
+        is_batched = isinstance(value, BatchTracer) and value.level is self._home.level
+        values, dim = (value.value, value.batch_dim) if is_batched else (value, None)
+        self.ref.write(batch_to(values, dim, self.dim, self.ref.shape[self.dim]))
 
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────

@@ -6,13 +6,13 @@ Builds on `array_refs`.  Chapter 13, *In-place updates*.  In JAX: `jax/_src/stat
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax import core, tree_util
 from minijax.core import jaxpr
 from minijax.transforms.arguments import NotCarriedError
-from minijax.transforms.array_refs import Ref
+from minijax.transforms.array_refs import Indexed, MappedRef, Ref
 from minijax.util import source_info, tracebacks
 
 if TYPE_CHECKING:
@@ -225,6 +225,19 @@ class DischargedJit:
         """`jit` of another function, with more arguments before its own."""
         tracebacks.update_wrapper(fun, self.jitted._fun)
         return self.jitted.with_function(fun, shift)
+
+
+def of_examples(fun: Callable, refs: Mapping[int, tuple[Indexed, int]]) -> Callable:
+    """A function of references at some leaves as one of an example's values under `vmap`.
+
+    `refs` has the reference for each leaf, and the axis of the examples in it.
+    """
+    def of_values_of_examples(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        args, kwargs = tree_util.tree_unflatten(tree, [
+            MappedRef(x, *refs[i]) if i in refs else x for i, x in enumerate(leaves)])
+        return fun(*args, **kwargs)
+    return of_values_of_examples
 
 
 def of_values(fun: Callable, indices: Sequence[int]) -> Callable[..., tuple[Any, list]]:

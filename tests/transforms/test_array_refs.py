@@ -225,6 +225,46 @@ def test_a_rule_writes_to_references_wherever_its_function_is_differentiated(pla
     np.testing.assert_allclose(seen(minijax), jax_says(lambda: seen(jax)), rtol=1e-6)
 
 
+OF_BATCHES = {
+    "vmap of grad": lambda lib, f, r, x: lib.vmap(lib.grad(f, 1))(r, x),
+    "jit of vmap of grad": lambda lib, f, r, x: lib.jit(lib.vmap(lib.grad(f, 1)))(r, x),
+    "vmap of jit of grad": lambda lib, f, r, x: lib.vmap(lib.jit(lib.grad(f, 1)))(r, x),
+    "vmap of grad of jit": lambda lib, f, r, x: lib.vmap(lib.grad(lib.jit(f), 1))(r, x),
+    "grad of vmap": lambda lib, f, r, x: lib.grad(lambda x: lib.vmap(f)(r, x).sum())(x),
+    "grad of jit of vmap": lambda lib, f, r, x: lib.grad(lib.jit(
+        lambda r, x: lib.vmap(f)(r, x).sum()), 1)(r, x),
+    "grad of map": lambda lib, f, r, x: lib.grad(
+        lambda x: lib.lax.map(lambda pair: f(*pair), (r, x)).sum())(x),
+    "grad of fori_loop": lambda lib, f, r, x: lib.grad(
+        lambda x: lib.lax.fori_loop(0, 3, lambda i, x: f(r, x), x).sum())(x),
+    "grad of loops": lambda lib, f, r, x: lib.jit(lib.grad(lambda x: lib.lax.scan(
+        lambda c, _: (lib.jit(f)(r, c), None), x, None, length=2)[0].sum()))(x),
+}
+
+
+@pytest.mark.parametrize("case", OF_BATCHES)
+def test_a_rule_writes_to_the_examples_of_a_batch(case, jax_says):
+    def seen(lib):
+        ref = lib.new_ref(lib.numpy.zeros(3))
+        return [OF_BATCHES[case](lib, stashing(lib)[0], ref, lib.numpy.asarray(X)), ref[...]]
+    np.testing.assert_allclose(seen(minijax), jax_says(lambda: seen(jax)), rtol=1e-5)
+
+
+def test_a_branch_that_depends_on_an_argument_is_differentiated_in_python():
+    def f(ref, x):
+        return minijax.lax.cond(x > 0, lambda x: stashing(minijax)[0](ref, x), lambda x: x, x)
+    ref = minijax.new_ref(0.0)
+    minijax.jit(minijax.grad(minijax.jit(f), 1))(ref, 1.0)  # JAX has no rule
+    assert ref[...] == pytest.approx(np.cos(np.sin(1.0)))
+
+
+def test_a_part_of_a_batch_is_not_used_after_vmap():
+    kept = []
+    minijax.vmap(kept.append)(minijax.new_ref(minijax.numpy.zeros(3)))
+    with pytest.raises(minijax.errors.UnexpectedTracerError, match="after the vmapped function"):
+        kept[0][...]
+
+
 def test_a_rule_writes_to_references_in_a_branch_and_to_rows():
     f = stashing(minijax)[0]
     for wrap in (lambda f: f, minijax.jit):
