@@ -36,8 +36,9 @@ _microkernels: dict[Any, Any] = {}  # by name and processor; kernels have their 
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
-def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
-    """The machine code of a program, with its constants and workspace size.
+def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel], in_tiers: bool = True) -> Code:
+    """The machine code of a program, with its constants and workspace size; without tiers it is
+    optimised code from the first call on.
 
     The disk cache maps the digest of a program to the key of its kernel and the arguments that it
     takes. On a hit no loops are built.
@@ -47,7 +48,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     if name and (kept := _unpickled(read(name, folder), closed)):
         text = lambda: llvm.assembly(kernel())
         return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
-    code = compile_or_load(kernel(), folder)
+    code = compile_or_load(kernel(), folder, in_tiers)
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(constants_of(closed))}
         constants: list[Any] = [places.get(id(x), x) for x in code.constants]
@@ -69,10 +70,11 @@ def _unpickled(entry: bytes | None, closed: ClosedJaxpr) -> Code | None:
         return None
 
 
-def compile_or_load(kernel: Kernel, folder: Path | None = None) -> Code:
+def compile_or_load(kernel: Kernel, folder: Path | None = None, in_tiers: bool = True) -> Code:
     """The kernel as machine code: from memory, else from disk, else compiled now."""
     is_wide = len(kernel.inputs) + len(kernel.outputs) > WIDE
-    is_quick = cpu.effort() > 0 and not is_wide and is_short(llvm.transformed(kernel))
+    is_quick = (in_tiers and cpu.effort() > 0 and not is_wide
+                and is_short(llvm.transformed(kernel)))
     text = llvm.assembly(kernel)
     key, externals = cache_key(text), frozenset(re.findall(EXTERNAL, text))
     return Code(loaded(key, externals, lambda: text, folder, is_quick), key, externals,

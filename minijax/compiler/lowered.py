@@ -46,6 +46,7 @@ class Lowered:
 
     jaxpr: ClosedJaxpr
     name: str
+    in_tiers: bool = True  # else optimised before the first call
 
     @cached_property
     def simplified(self) -> ClosedJaxpr:
@@ -116,7 +117,8 @@ class Lowered:
             from . import numba_compiler  # which most programs never need
 
             return numba_compiler.callable_of(self.kernel, out_avals)
-        code = without_gc(lambda: cache.code_of(self.jaxpr, lambda: self.kernel))
+        code = without_gc(lambda: cache.code_of(
+            self.jaxpr, lambda: self.kernel, self.in_tiers))
         program, name = weakref.ref(self.jaxpr), self.name  # a jaxpr keeps its executable
 
         def describe_loop(loop: int) -> str:

@@ -69,13 +69,13 @@ def _make_executable(closed: ClosedJaxpr, name: str, device: Device, loops: Any)
             return device.compiled(loops)
 
 
-def lowered(closed: ClosedJaxpr, name: str) -> Any:
+def lowered(closed: ClosedJaxpr, name: str, in_tiers: bool = True) -> Any:
     """A program as loops, by the compiler, which is loaded when it is first needed."""
     with lazily.importing:
         from minijax.compiler.lowered import Lowered
     # the words of JAX, which tools read
     with timed("jaxpr to MLIR module conversion {}", "jaxpr_to_mlir_module", f"jit({name})"):
-        return Lowered(closed, name)
+        return Lowered(closed, name, in_tiers)
 
 
 @contextlib.contextmanager

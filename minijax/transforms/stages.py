@@ -181,7 +181,7 @@ class Lowered(Stage):
 
     def __init__(self, traced: Traced):
         self._traced = traced
-        self._lowered = compiled.lowered(traced.program, traced.fun_name)
+        self._lowered = compiled.lowered(traced.program, traced.fun_name, in_tiers=False)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """One stage as text.

@@ -128,6 +128,16 @@ def test_what_is_compiled_ahead_of_time_is_optimised(place):
     assert not isinstance(run.__globals__["run"], QuickCode)
 
 
+def test_what_is_compiled_ahead_of_time_is_compiled_once(place, monkeypatch):
+    levels, compile = [], cpu.compile
+    monkeypatch.setattr(cpu, "compile", lambda text, **how: levels.append(how["level"]) or compile(
+        text, **how))
+    ahead = jit(lambda x: sums(x) + (x * 3,)).lower(X).compile()
+    assert levels == [None]
+    ahead(X), ahead(X)
+    assert levels == [None]
+
+
 @pytest.mark.parametrize("f, quick", [
     (lambda x: jnp.tanh(x), True),
     (lambda x: x @ x.T @ x @ x.T @ x, True),
