@@ -23,8 +23,10 @@ from minijax.transforms.compiled import called
 from minijax.transforms.jit import jit
 from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                              scan_in_python, while_in_python)
+from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
-from minijax.transforms.discharge import NotStagedError, check_distinct, discharged, staged
+from minijax.transforms.discharge import (NotStagedError, carry, carrying_refs, check_distinct,
+                                          discharged)
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.core.vmap import vmap_flat, without_axis
 from minijax.core.dce import used_inputs
@@ -169,9 +171,12 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         (last, values), ys = _scan(body_with_refs, (init, values), rows, steps, reverse, unroll)
         return (last, ys), values
     try:
-        last, ys = staged(lambda: _scan(body, init, rows, steps, reverse, unroll), with_refs)
-    except NotStagedError:
-        return _scan_in_python(f, tree_util.tree_map(core.as_value, init), row, steps, reverse)
+        last, ys = _scan(body, init, rows, steps, reverse, unroll)
+    except NotCarriedError as error:
+        try:
+            last, ys = carrying_refs(with_refs, carry(error, []))
+        except NotStagedError:
+            return _scan_in_python(f, tree_util.tree_map(core.as_value, init), row, steps, reverse)
     if has_rows:
         ys, new_values = ys
         for ref, value in zip(filter(core.is_ref, leaves), new_values, strict=True):
@@ -335,9 +340,14 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         except errors.ConcretizationTypeError:
             pass  # the condition depends on a tracer, of vmap for instance
     try:
-        return staged(lambda: _while(cond_fun, body_fun, init_val), lambda refs, values: _while(
+        return _while(cond_fun, body_fun, init_val)
+    except NotCarriedError as error:
+        caught = error
+    try:
+        return carrying_refs(lambda refs, values: _while(
             lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
-            lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)))
+            lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)),
+            carry(caught, []))
     except NotStagedError as error:
         try:
             return while_in_python(cond_fun, body_fun, tree_util.tree_map(core.as_value, init_val))

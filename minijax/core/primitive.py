@@ -179,8 +179,9 @@ class Primitive:
     def type_of(self, avals: Avals, params: Params) -> tuple[ShapedArray, ...]:
         """The types of the outputs."""
         rule = self.rule("abstract_eval")
-        # A cache entry would keep the programs inside alive, and they have their types anyway.
-        if self.split is None:
+        # A cache entry would keep the programs inside alive, and they have their types anyway; so
+        # it would functions, and what they close over.
+        if self.split is None and not self.calls_python(params):
             try:
                 return _cached_types(rule, self.standard_vma, tuple(avals), tuple(params.items()),
                                      config.state())

@@ -163,7 +163,11 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
                           {"values_of_references": values, **kwargs}), values
 
         try:
-            return discharge.staged(lambda: called(function, args, kwargs), with_refs)
+            return called(function, args, kwargs)
+        except arguments.NotCarriedError as error:
+            caught = error
+        try:
+            return discharge.carrying_refs(with_refs, discharge.carry(caught, []))
         except discharge.NotStagedError as error:
             trace = core.current_trace.get()
             if type(trace) is tracing.DynamicJaxprTrace:

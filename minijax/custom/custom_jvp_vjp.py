@@ -752,8 +752,8 @@ def run_vjp_rule(call: Call, function: custom_vjp, *primals_and_tangents: Any) -
     def forward(*values: Any) -> list:
         if of_tangents is None:
             return function.refuse_forward()
-        zeros = map(public_tangent, partition_list(tangents, perturbed)[False])
-        filled = merge_lists(([*zeros], values[num_residuals:]), perturbed)
+        zeros = [public_tangent(Zero(aval)) for aval in partition_list(ct_avals, perturbed)[False]]
+        filled = merge_lists((zeros, values[num_residuals:]), perturbed)
         return tree_util.tree_leaves(of_tangents(*(tree_util.tree_unflatten(
             call.in_tree, some)[0] for some in (values[count:num_residuals], filled))))
 

@@ -128,20 +128,6 @@ def carry(error: NotCarriedError, refs: list[Ref]) -> list[Ref]:
     return refs
 
 
-def staged(operation: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], tuple[T, list]]
-           ) -> T:
-    """An operation on functions that it stages; they may use references from outside.
-
-    Args:
-      operation: the operation on functions without such references.
-      with_refs: the same with references, as `carrying_refs` takes it.
-    """
-    try:
-        return operation()
-    except NotCarriedError as error:
-        return carrying_refs(with_refs, carry(error, []))
-
-
 def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]) -> T:
     """An operation on functions that use references from outside.
 

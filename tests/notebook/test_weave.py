@@ -178,8 +178,9 @@ def test_a_link_leads_to_what_a_chapter_does_not_show(tmp_path: Path) -> None:
 
 # Façades of what is explained, and what changes nothing that is.
 UNEXPLAINED = {f"minijax.{name}" for name in (
-    "placement.device_put", "placement.gathering", "placement.memory_profile",
-    "placement.memory_spaces", "placement.mpi", "placement.out_sharding", "placement.pmap",
+    "placement.device_put", "placement.formats", "placement.gathering",
+    "placement.memory_profile", "placement.memory_spaces", "placement.mpi",
+    "placement.out_sharding", "placement.pmap",
     "placement.processes", "placement.shard_map", "transforms.derived", "transforms.scopes",
     "transforms.tangent_errors", "util.absent", "util.callback_errors", "util.command_line",
     "util.jax_flags", "util.overflow_errors", "util.users_calls")}

@@ -250,6 +250,14 @@ def test_a_rule_writes_to_the_examples_of_a_batch(case, jax_says):
     np.testing.assert_allclose(seen(minijax), jax_says(lambda: seen(jax)), rtol=1e-5)
 
 
+@pytest.mark.parametrize("case", OF_BATCHES)
+def test_a_rule_that_writes_to_references_keeps_no_tracer(case):
+    ref = minijax.new_ref(minijax.numpy.zeros(3))
+    with minijax.checking_leaks():
+        OF_BATCHES[case](minijax, stashing(minijax)[0], ref, minijax.numpy.asarray(X))
+    assert ref[...].any()
+
+
 def test_a_branch_that_depends_on_an_argument_is_differentiated_in_python():
     def f(ref, x):
         return minijax.lax.cond(x > 0, lambda x: stashing(minijax)[0](ref, x), lambda x: x, x)
