@@ -175,7 +175,7 @@ class Flag:
             return overrides[self.name]
         return _shared[self.name]
 
-    def __call__(self, new_val: Any = _UNSET) -> AbstractContextManager[None]:
+    def __call__(self, new_val: Any = _UNSET) -> Held:
         """Return a context manager that sets the flag in this thread (a bare switch: to True)."""
         if new_val is _UNSET:
             if self.kind is not boolean:

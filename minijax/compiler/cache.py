@@ -36,6 +36,10 @@ _microkernels: dict[Any, Any] = {}  # by name and processor; kernels have their 
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
+class OtherLoopsError(Exception):
+    """A program has other loops than when its entry was written: it takes other arguments."""
+
+
 def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel], in_tiers: bool = True) -> Code:
     """The machine code of a program, with its constants and workspace size; without tiers it is
     optimised code from the first call on.
@@ -46,8 +50,15 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel], in_tiers: bool = 
     digest = digest_of(closed)
     name, folder = digest and cache_key(digest), directory()  # checked once for both entries
     if name and (kept := _unpickled(read(name, folder), closed)):
-        text = lambda: llvm.assembly(kernel())
-        return kept._replace(run=loaded(kept.key, kept.externals, text, folder))
+        key = kept.key
+
+        def text() -> str:  # for code that is not on disk any more, or in its first tier only
+            assembly = llvm.assembly(kernel())
+            if cache_key(assembly) != key:
+                raise OtherLoopsError
+            return assembly
+        with contextlib.suppress(OtherLoopsError):
+            return kept._replace(run=loaded(key, kept.externals, text, folder))
     code = compile_or_load(kernel(), folder, in_tiers)
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(constants_of(closed))}

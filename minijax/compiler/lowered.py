@@ -51,7 +51,8 @@ class Lowered:
     @cached_property
     def simplified(self) -> ClosedJaxpr:
         """The simplified program, with keys as words and complex numbers as pairs."""
-        return simplify(self.jaxpr)
+        with config.disable_jit(False):  # as in `lower_to_kernel`
+            return simplify(self.jaxpr)
 
     @cached_property
     def kernel(self) -> Kernel:

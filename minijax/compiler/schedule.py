@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
+from minijax import config
 from minijax.core import Avals, physical_aval
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.primitives.algebra import is_complex
@@ -485,6 +486,7 @@ class NestingBuilder(ProgramBuilder):
         return Lowering(self, closed.jaxpr, [*consts, *map(self.value, args)], destinations).run()
 
 
+@config.disable_jit(False)  # loops of rules stay loops, whatever the caller runs in Python
 def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Kernel:
     """The loop tree of a whole program.
 

@@ -3,6 +3,7 @@
 import collections
 import enum
 import functools
+import gc
 import os
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.util import caches
 from minijax import core
-from minijax.compiler import cpu, digest, llvm, lowered
+from minijax import lax
+from minijax.compiler import cache, cpu, digest, llvm, lowered
 from minijax.compiler.digest import Unnameable, canonical, digest_of
 from minijax.primitives import analytic
 from tests.generated.programs import generate
@@ -56,11 +58,42 @@ def program(f, *args):
 # -- the law ---------------------------------------------------------------------------------------
 
 
+def test_a_program_has_the_same_loops_where_its_caller_runs_in_python():
+    def f(x):
+        total, least = lax.reduce((x, x * 2), (0.0, 9.0), lambda a, b: (
+            a[0] + b[0], jnp.minimum(a[1], b[1])), (0,))
+        return least
+    texts = []
+    for in_python in (False, True):
+        closed = program(lambda x: f(x), X)
+        with jax.disable_jit(in_python):
+            texts.append(llvm.assembly(lowered.Lowered(closed, "f").kernel))
+    assert texts[0] == texts[1]
+
+
+def test_a_program_that_has_other_loops_than_its_entry_is_compiled_by_itself(place):
+    """The entry says which arrays a call passes; those of other loops would be read as addresses.
+    """
+    x, out = np.arange(300, dtype=np.float32)[::-1].copy(), np.zeros(300, np.float32)
+    sorts, doubles = (program(f, x) for f in (lambda x: jnp.sort(x * 2), lambda x: x * 2))
+    name = cache.cache_key(digest_of(doubles))
+    plain = cache.code_of(doubles, lambda: lowered.lower_to_kernel(doubles, "f"))
+    assert cache.read(name, place) and not plain.workspace
+    for path in set(place.glob("*.kernel")) - {place / f"{name}.kernel"}:
+        path.unlink()  # the code, not the entry
+    del plain
+    gc.collect()
+    code = cache.code_of(doubles, lambda: lowered.lower_to_kernel(sorts, "g"))
+    assert code.workspace
+    work = np.zeros(code.workspace, np.uint8)
+    assert code.run([x, out, work]) == 0 and out.tolist() == sorted(2 * x)
+
+
 def test_programs_of_one_name_have_one_text_and_a_program_written_again_has_its_name():
     texts = collections.defaultdict(set)
     for seed in range(COUNT):
         made = generate(seed)
-        for _ in range(2):
+        for in_python in (False, True):
             try:
                 closed = program(made.load(jax), *made.arguments())
             except (TypeError, ValueError, NotImplementedError):  # which is what some do
@@ -70,7 +103,8 @@ def test_programs_of_one_name_have_one_text_and_a_program_written_again_has_its_
             calls_python = ("policy=", "printed(", "callback(")
             assert name or any(word in made.function() for word in calls_python), made.function()
             if name is not None:
-                texts[name].add(llvm.assembly(lowered.Lowered(closed, "f").kernel))
+                with jax.disable_jit(in_python):
+                    texts[name].add(llvm.assembly(lowered.Lowered(closed, "f").kernel))
     assert len(texts) > COUNT / 2
     assert all(len(each) == 1 for each in texts.values())
 
