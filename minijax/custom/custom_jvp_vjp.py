@@ -513,9 +513,9 @@ prepared.PARTS[custom_jvp] = _part_of_key
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
 def only_evaluated(result: Any, why: str) -> Any:
-    """A result that has no derivative inside of a program: it is taken of the function in Python.
+    """The result, unchanged, as part of a program that cannot be differentiated.
 
-    The derivative of the program raises a `NotStagedError`, which says why.
+    Its derivative raises a `NotStagedError` that says why.
     """
     return result
 
@@ -633,8 +633,8 @@ class CustomLin(Primitive):
         return True
 
 
-# The derivative of a custom_vjp function: a linear primitive with a transpose; its own meaning,
-# `forward`, is mostly an error.
+# The derivative of a custom_vjp function: a linear primitive whose transpose is the backward rule.
+# Evaluating it, by `forward`, is an error unless the function has a rule for forward mode, too.
 custom_lin_p = CustomLin(
     "custom_lin", impl=families.by_program(_lin_forward), program=_lin_forward,
     abstract_eval=lambda *_, out_avals, **__: list(out_avals),

@@ -22,8 +22,9 @@ T = TypeVar("T")
 
 
 class NotStagedError(NotCarriedError, NotImplementedError):
-    """No program has what a derivative needs, as references for a rule: the derivative is taken of
-    the function in Python, operation by operation.
+    """A derivative needs what no program has, such as an array reference for a custom rule.
+
+    Whoever called the program differentiates the Python function instead.
     """
 
     def __init__(self, message: str, ref: Any = None):

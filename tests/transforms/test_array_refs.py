@@ -296,10 +296,9 @@ def test_a_rule_writes_to_references_in_a_branch_and_to_rows():
 
 
 def test_the_derivative_of_a_program_has_no_references_for_a_rule():
-    ref = minijax.new_ref(0.0)
     program = minijax.make_jaxpr(lambda x: stash(minijax)(minijax.new_ref(x), x) * 2)(1.0)
     evaluate = lambda x: minijax.core.eval_jaxpr(program.jaxpr, program.consts, x)[0]  # noqa: E731
-    assert evaluate(1.0) == 2.0 and ref[...] == 0
+    assert evaluate(1.0) == 2.0
     with pytest.raises(NotImplementedError, match="Take that of the function"):
         minijax.grad(evaluate)(1.0)
 
