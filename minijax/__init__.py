@@ -67,14 +67,15 @@ __all__ = lazily.attach(globals(), exports.exported)
 # ── Hooks: what inner rings call and outer rings define, loaded at its first use ──────────────
 
 operators.Operators.load = lazily.later("minijax.numpy.operators")
-core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
+core.ShapedArray.sharding = property(
     lazily.later("minijax.placement.named_sharding", "sharding_of_type"))
 core.ShapedArray.memory_space = property(  # type: ignore[attr-defined]
     lazily.later("minijax.placement.memory_spaces", "space_of_type"))
 core.ShapedArray.mat = core.ShapedArray.manual_axis_type = property(  # type: ignore[attr-defined]
     lazily.later("minijax.sharding", "manual_axis_type"))
+core.Tracer._leak_error = lazily.later("minijax.sharp_bits.leaks", "leaked")
 core.Primitive.apply_to_parts = lazily.later("minijax.primitives.complex_pairs", "applied")
-core.ShapedArray.vma_text = lazily.later("minijax.primitives.named_axes", "vma_text")
+core.ShapedArray.shardings = config.Hook("minijax.placement.explicit_shardings")
 core.EvalTrace.checks, core.EvalTrace.call_checks = sharp_bits.checks, sharp_bits.call_checks
 core.Primitive.eager_dispatch = config.Hook(
     "minijax.placement.eager_dispatch", config.platforms, config.platform_name,

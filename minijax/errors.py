@@ -483,6 +483,31 @@ class JaxprTypeError(TypeError):
     """
 
 
+class ShardingTypeError(Exception):
+    """The shardings of operands, along explicit axes of a mesh, do not fit together.
+
+    **What happened.** Along axes of type `AxisType.Explicit` the type of an array says how it is
+    sharded.  Two operands of an operation are sharded in ways that contradict each other, or
+    leave open how the result is sharded.
+
+    **The smallest example.** ::
+
+        mesh = jax.make_mesh((1,), ("x",))
+        with jax.set_mesh(mesh):
+            x = jax.ShapeDtypeStruct((4, 4), jnp.float32, sharding=jax.NamedSharding(
+                mesh, jax.P("x", None)))
+            jax.eval_shape(lambda x: x + x.T, x)    # one would have to be sharded twice
+
+    **The fix.**  Reshard an operand, or say how the result is sharded by ``out_sharding=``::
+
+        mesh = jax.make_mesh((1,), ("x",))
+        with jax.set_mesh(mesh):
+            x = jax.ShapeDtypeStruct((4, 4), jnp.float32, sharding=jax.NamedSharding(
+                mesh, jax.P("x", None)))
+            jax.eval_shape(lambda x: x + jax.reshard(x.T, jax.P("x", None)), x)
+    """
+
+
 class TypePromotionError(ValueError):
     """Two dtypes have no dtype in common to compute in.
 

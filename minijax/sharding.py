@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.core import ShapedArray
+from minijax.core import ShapedArray, Tracer
 from minijax.placement.meshes import (AbstractDevice, AbstractMesh, AxisType, Mesh, PartitionSpec,
                                       current, get_abstract_mesh, get_mesh, set_mesh,
                                       use_abstract_mesh)
@@ -59,7 +59,8 @@ def _axes_of_type(kind: AxisType, axes: Any, name: str) -> Iterator[Any]:
 def _over(mesh: Any, xs: Any) -> Any:
     """A tree whose arrays lie as they do, over a mesh with other types of axes."""
     def cast(x: Any) -> Any:
-        where: Any = x.sharding if is_sharded(x) else None
+        where: Any = x.sharding if is_sharded(x) else (
+            x.aval.explicit_sharding if isinstance(x, Tracer) else None)
         is_same = isinstance(where, NamedSharding) and where.mesh.axis_names == mesh.axis_names
         return shard_value(x, where.update(mesh=mesh)) if is_same else x
     return tree_map(cast, xs)

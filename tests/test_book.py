@@ -180,7 +180,7 @@ def test_a_line_of_the_core_is_marked_where_mini_does_not_use_a_name_of_it(layou
     axis = layout["mini_beside_the_core.md"].partition("### Axis\n")[2].partition("### ")[0]
     marked, text = re.search(r":emphasize-lines: (\S+)\n\n(.*?)```", axis, re.S).groups()
     lines = [text.splitlines()[int(k) - 1].split(":")[0].strip() for k in marked.split(",")]
-    assert lines == ["level", "on_devices", "vma_trace"]
+    assert lines == ["level", "on_devices", "vma_trace", "sharding"]
 
 
 def test_a_method_of_the_core_alone_is_folded_and_none_is_lost(layout):

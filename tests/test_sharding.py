@@ -228,7 +228,43 @@ inside(auto, lambda: jax.jit(explicit_axes(double, in_sharding=P('x', 'y')))(a).
 auto_axes(typed, out_sharding=P())(X), inside(mesh, lambda: auto_axes(typed)(X))
 inside(mesh, lambda: auto_axes(typed, axes='z', out_sharding=P())(e))
 explicit_axes(typed, in_sharding=P())(X)
-inside(mesh, lambda: jax.shard_map(lambda x: x, out_specs=P('y'), axis_names={'y'})(ROW).sharding)
+laid(jit(lambda x: (x + 1, x.T, x.sum(1), x.sum(0), x.reshape(-1), x[:, 0], x[:4]))(e))
+laid(jit(lambda x: (x.reshape(2, 4, 2), jnp.stack([x, x]), jnp.concatenate([x, x])))(e))
+laid(jit(lambda x, y: (x * 2, x + y, x.max(0), x.T))(CUT, e))
+laid(jit(lambda x, w: jnp.dot(x, w, out_sharding=P('x')))(CUT, W))
+laid(jit(lambda x, w: jnp.dot(x, w, out_sharding=P(None, 'x')))(CUT, W))
+jit(lambda x, w: x @ w)(CUT, W)
+CUT @ W
+within(lambda: laid(e @ WHOLE))
+within(lambda: laid(jit(jnp.matmul)(e, WHOLE)))
+within(lambda: laid(grad(lambda x: (x * x).sum())(CUT)))
+within(lambda: laid(jit(grad(lambda x: x.sum()))(CUT)))
+within(lambda: laid(jit(grad(lambda x, w: (x @ w).sum(), (0, 1)))(e, WHOLE)))
+within(lambda: laid(grad(lambda x, w: jnp.dot(x, w, out_sharding=P('x')).sum(), (0, 1))(CUT, W)))
+within(lambda: laid(jit(grad(lambda x, w: jnp.dot(x, w, out_sharding=DOWN).sum(), (0, 1)))(CUT, W)))
+laid(jax.vmap(lambda r: r * 2)(CUT)), laid(jit(jax.vmap(jit(lambda r: r.sum())))(CUT))
+within(lambda: laid(jax.vmap(grad(lambda r: (r * r).sum()))(e)))
+within(lambda: laid(jax.vmap(lambda r: r @ WHOLE)(e)))
+laid(lax.scan(lambda c, r: (c + r, c * r), jnp.zeros_like(ROW), reshard(CUT, P(None, 'y'))))
+within(lambda: laid(lax.scan(lambda c, r: (c + r, c), ROW, reshard(CUT, P(None, 'y')))))
+laid(jit(lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x))(CUT))
+laid(jit(lambda x: lax.cond(x.sum() > 0, lambda: x * 2, lambda: x))(CUT))
+within(lambda: laid(jit(lambda x: (jnp.zeros_like(x), jnp.zeros(8), reshard(x, P())))(CUT)))
+within(lambda: laid(jit(lambda x: smap(lambda b: b * 2, out_specs=P('x', 'y'))(x))(CUT)))
+within(lambda: laid(jit(smap(lambda b: b + 1, out_specs=P('x'), axis_names={'x'}))(CUT)))
+within(lambda: laid(jit(auto_axes(lambda x, w: x @ w, out_sharding=P('x')))(CUT, W)))
+within(lambda: laid(jnp.zeros((8, 2)).at[jnp.arange(2)].set(1., out_sharding=P('x'))))
+within(lambda: [jax.typeof(x) for x in (CUT, CUT.T, CUT.sum(0), CUT + e, jnp.ones(8))])
+jax.make_jaxpr(lambda x: jnp.sin(x).T)(CUT), jax.eval_shape(jnp.sin, CUT), jax.typeof(CUT)
+printed(lambda: jit(lambda x: print(jax.typeof(x), jax.typeof(x * 2).sharding.spec))(CUT))
+CUT + jax.device_put(X, NamedSharding(mesh, P('y')))
+jit(lambda x, y: x + y.reshape(8, 2))(CUT, jax.device_put(X, NamedSharding(mesh, P(('x', 'y')))))
+laid(jax.jvp(jnp.negative, (CUT,), (CUT,))), laid(jax.linearize(lambda x: x * 2, CUT)[1](CUT))
+laid(jit(lambda x: jax.checkpoint(lambda y: y * y)(x))(CUT))
+within(lambda: laid(jit(jax.hessian(lambda x: (x * x).sum()))(ROW)))
+laid(jax.tree.map(lambda x: x - 1, {'a': CUT, 'b': e})), laid(jnp.where(CUT > 3, CUT, 0))
+laid(jnp.square(e).mean(0))
+inside(mesh, lambda: smap(lambda x: x, out_specs=P('y'), axis_names={'y'})(ROW).sharding)
 """.strip().splitlines()
 
 
@@ -283,6 +319,12 @@ def namespace(jax, jnp):
         "make_array": jax.make_array_from_single_device_arrays, "pickle": pickle,
         "auto_axes": jax.sharding.auto_axes, "explicit_axes": jax.sharding.explicit_axes,
         "typed": lambda x: (print(jax.sharding.get_abstract_mesh(), repr(jax.typeof(x))), x)[1],
+        "CUT": jax.device_put(X, NamedSharding(mesh, P("x", "y"))),
+        "W": jax.device_put(X[:4].T, NamedSharding(mesh, P("y"))), "WHOLE": X[:4].T,
+        "jit": jax.jit, "grad": jax.grad, "smap": jax.shard_map, "reshard": jax.reshard,
+        "within": lambda f: inside(mesh, f),
+        "laid": lambda tree: jax.tree.map(
+            lambda x: (np.asarray(x).tolist(), str(jax.typeof(x)), x.sharding.spec), tree),
         "shown": lambda x: (print(x), x)[1], "DOWN": P("x", None),
         "XY": P("x", "y"), "both": (auto, mesh),
         "ROW": jax.device_put(X[0], NamedSharding(mesh, P("y"))),

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import config
 from minijax.core import ShapedArray, physical_aval
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, types_in
 from minijax.util.lazily import cached_property
 
 from . import cache, cpu, executable, llvm, pool
@@ -49,15 +49,22 @@ class Lowered:
     in_tiers: bool = True  # else optimised before the first call
 
     @cached_property
+    def program(self) -> ClosedJaxpr:
+        """The program, in whose types are no shardings."""
+        is_sharded = any(x.explicit_sharding is not None for x in {*types_in(self.jaxpr.jaxpr)})
+        hook = ShapedArray.shardings
+        return hook.without_shardings(self.jaxpr) if is_sharded else self.jaxpr
+
+    @cached_property
     def simplified(self) -> ClosedJaxpr:
         """The simplified program, with keys as words and complex numbers as pairs."""
         with config.disable_jit(False):  # as in `lower_to_kernel`
-            return simplify(self.jaxpr)
+            return simplify(self.program)
 
     @cached_property
     def kernel(self) -> Kernel:
         """The loop tree."""
-        return without_gc(lambda: lower_to_kernel(self.jaxpr, self.name))
+        return without_gc(lambda: lower_to_kernel(self.program, self.name))
 
     @cached_property
     def launches(self) -> Kernel:
@@ -68,7 +75,7 @@ class Lowered:
         """The loop tree scheduled for a GPU, with or without tensor cores."""
         from .targets.launches import scheduled  # which is for GPUs alone
 
-        kernel = lower_to_kernel(self.jaxpr, self.name, on_gpu=True)
+        kernel = lower_to_kernel(self.program, self.name, on_gpu=True)
         return scheduled(kernel, has_tensor_cores)
 
     def as_text(self, stage: str = "source") -> str:
@@ -119,7 +126,7 @@ class Lowered:
 
             return numba_compiler.callable_of(self.kernel, out_avals)
         code = without_gc(lambda: cache.code_of(
-            self.jaxpr, lambda: self.kernel, self.in_tiers))
+            self.program, lambda: self.kernel, self.in_tiers))
         program, name = weakref.ref(self.jaxpr), self.name  # a jaxpr keeps its executable
 
         def describe_loop(loop: int) -> str:

@@ -132,7 +132,7 @@ class _Scan:
             steps.
             """
             part = self._part([*values], outvars, filter(_is_movable, self.eqns))
-            program, batched = batch_jaxpr(part, self.length, None, [
+            program, batched = batch_jaxpr(part, (self.length, None, None), [
                 v in batched_vars for v in values], [keep] * len(outvars))
             return eval_jaxpr(program.jaxpr, program.consts, *values.values()), batched
 

@@ -59,15 +59,19 @@ class Carry(Operands):
         return body
 
     def cast(self, f: Callable, out_avals: core.Avals) -> bool:
-        """Take values as varying along the axes of a mesh along which the body has them vary, if it
-        is part of the package: users cast theirs.  Whether any changed.
+        """Take values as varying along the axes of a mesh along which the body has them vary, and
+        sharded as the body has them, if it is part of the package: users cast theirs.  Whether any
+        changed.
         """
         fewer = [i for i, (x, out) in enumerate(zip(self.values, out_avals, strict=False))
-                 if out.vma - x.aval.vma]
+                 if out.vma - x.aval.vma or out.explicit_sharding and not x.aval.explicit_sharding]
         if not (fewer and is_internal(f)):
             return False
         for i in fewer:
-            self.leaves[i] = self.values[i] = core.pvary(self.values[i], out_avals[i].vma)
+            x, out = self.values[i], out_avals[i]
+            x = core.pvary(x, out.vma) if out.vma - x.aval.vma else x
+            self.leaves[i] = self.values[i] = (
+                out.shardings.with_sharding_of(out, x) if out.explicit_sharding else x)
         return True
 
     def adapted(self, out_types: Any) -> bool:
@@ -234,6 +238,9 @@ def _loop_length(rows: Sequence[Any], length: int | None) -> int:
         scalars = ", ".join(str(x) for x in rows if x.ndim == 0)
         raise ValueError(f"scan got value with no leading axis to scan over: {scalars}.")
     sizes = [x.shape[0] for x in rows]
+    if any(x.aval.sharding.spec[0] for x in rows if x.aval.explicit_sharding):
+        raise ValueError("0th dimension of all xs should be replicated. Got "
+                         + ", ".join(str(x.aval.sharding.spec) for x in rows))
     if length is None:
         if not sizes:
             raise ValueError("scan got no values to scan over and `length` not provided.")

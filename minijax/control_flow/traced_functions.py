@@ -219,7 +219,7 @@ def type_differences(pairs: Iterable[tuple[str, ShapedArray, str, ShapedArray]])
     """
     phrases = []
     for what, one, other, two in pairs:
-        if why := mismatch(one, two):
+        if (why := mismatch(one, two)) or one.explicit_sharding != two.explicit_sharding:
             phrases.append(f"{what} has type {one.str_long()} but the corresponding {other} has "
-                           f"type {two.str_long()}, so {why}")
+                           f"type {two.str_long()}" + f", so {why}" * bool(why))
     return phrases

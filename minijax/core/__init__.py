@@ -15,7 +15,7 @@ from minijax.core.array import (AbstractArray, Array, ArrayImpl, Typed, alias, a
                                 level_of)
 from minijax.core.trace import (Axis, EvalTrace, Level, RuleTrace, Trace, Tracer, as_method,
                                 axes_key, base_trace, check_not_leaked, concrete_or_error,
-                                current_source, current_trace, is_concrete, is_ref, leak_message,
+                                current_source, current_trace, is_concrete, is_ref,
                                 leaving_no_tracer, run_with, user_frames_for_errors)
 from minijax.core.conversion import (as_value, as_value_or_raise, get_aval, is_array_like,
                                      refuse, refuse_mask, stand_ins, stood_for, typeof)

@@ -144,7 +144,7 @@ def typeof(x: Any) -> Any:
     >>> typeof(np.zeros(3, np.int32))
     ShapedArray(int32[3])
     """
-    return x.aval if is_ref(x) else getattr(x, "told_type", get_aval(x))
+    return x.aval if is_ref(x) else get_aval(x)
 
 
 def is_array_like(x: Any) -> bool:

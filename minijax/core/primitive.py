@@ -183,11 +183,11 @@ class Primitive:
         # it would functions, and what they close over.
         if self.split is None and not self.calls_python(params):
             try:
-                return _cached_types(rule, self.standard_vma, tuple(avals), tuple(params.items()),
+                return _cached_types(rule, self, tuple(avals), tuple(params.items()),
                                      config.state())
             except TypeError:  # an unhashable parameter, or an error that recurs below
                 pass
-        return _types(rule, self.standard_vma, avals, params)
+        return _types(rule, self, avals, params)
 
     eager_dispatch: Any = None  # a hook: true where operations may run on another device
     apply_to_parts: Any = None  # a hook: applies a formula of real and imaginary parts to arrays
@@ -244,10 +244,13 @@ class Primitive:
         return self.name
 
 
-def _types(rule: Callable, standard_vma: bool, avals: Avals, params: Any,
+def _types(rule: Callable, primitive: Primitive, avals: Avals, params: Any,
            flags: Any = None) -> tuple[ShapedArray, ...]:
-    vma = standard_vma and frozenset().union(*(aval.vma for aval in avals))
-    return tuple(out.update(vma=vma) if vma else out for out in rule(*avals, **dict(params)))
+    outs = rule(*avals, **dict(params))
+    if any(aval.explicit_sharding is not None for aval in avals):
+        outs = ShapedArray.shardings.of_results(primitive, avals, outs, dict(params))
+    vma = primitive.standard_vma and frozenset().union(*(aval.vma for aval in avals))
+    return tuple(out.update(vma=vma) if vma else out for out in outs)
 
 
 _cached_types = caches.remembered(maxsize=8192)(_types)

@@ -51,6 +51,12 @@ class Axis(NamedTuple):
     level: Level | None = None
     on_devices: bool = False  # whether each example is on its own device
     vma_trace: Any = None  # where types say what varies along the axis: the class of its trace
+    sharding: Any = None  # along explicit axes of a mesh, as of a vector
+
+    @property
+    def of_program(self) -> tuple:
+        """What the axis is in a program that is kept."""
+        return self.size, self.name, self.sharding
 
 
 class Trace:
@@ -131,7 +137,7 @@ class EvalTrace(Trace):
                           params: Params) -> list:
         for x in args:
             if isinstance(x, Tracer):
-                raise errors.UnexpectedTracerError(leak_message(x))
+                raise x._leak_error()
         return self.wrap("operation", type(primitive).evaluate)(primitive, args, params)
 
     def notify(self, moment: str, *facts: Any, **details: Any) -> None:
@@ -172,7 +178,7 @@ class Tracer(Array):
                 f"for {info.traced_for}.")
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval}>with<{self.trace_name()}(level={self.level.depth}/0)>"
+        return f"Traced<{self.aval!r}>with<{self.trace_name()}(level={self.level.depth}/0)>"
 
 
 def user_frames_for_errors(memo: list[Any] | None = None) -> tuple[source_info.SourceInfo, ...]:
@@ -183,28 +189,6 @@ def user_frames_for_errors(memo: list[Any] | None = None) -> tuple[source_info.S
     source = current_source.get()
     return (source,) if source is not None else source_info.user_frames(
         config.tracer_error_num_traceback_frames.value, memo)
-
-
-def leak_message(tracer: Tracer) -> str:
-    """The message of a leak: the value, its function, its line, and a way to find the leak."""
-    info, frames, rule = tracer.level.debug_info, tracer.frames, "-" * 30
-    parts = ["Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
-             "allowing for a reference to an intermediate value with type "
-             f"{tracer.aval.str_long()} wrapped in a {type(tracer).__name__} to escape the scope "
-             "of the transformation.\nJAX transformations require that functions explicitly "
-             "return their outputs, and disallow saving intermediate values to global state."]
-    if info is not None:
-        parts.append(f"The function being traced when the value leaked was "
-                     f"{info.func_src_info} traced for {info.traced_for}.")
-    if frames:
-        limit = config.tracer_error_num_traceback_frames.value
-        shown = [f.place for f in frames[-limit:]]
-        parts += [rule, f"The leaked intermediate value was created on line {shown[-1]}. ", rule,
-                  f"When the value was created, the final {limit} stack frames (most recent last) "
-                  "excluding JAX-internal frames were:", rule, *shown, rule, ""]
-    parts.append("To catch the leak earlier, try setting the environment variable "
-                 "JAX_CHECK_TRACER_LEAKS or using the `jax.checking_leaks` context manager.")
-    return "\n".join(parts)
 
 
 base_trace = EvalTrace(None, None)
@@ -260,7 +244,7 @@ def as_method(fun: Callable) -> Callable:
 def check_not_leaked(trace: Trace, x: Tracer) -> None:
     """Refuse a tracer whose transformation has ended."""
     if not trace.is_open(x.level):
-        raise errors.UnexpectedTracerError(leak_message(x))
+        raise x._leak_error()
 
 
 def concrete_or_error(x: Any, context: str = "") -> np.ndarray | None:

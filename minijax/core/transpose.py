@@ -60,6 +60,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
     def accumulate(atoms: Sequence[Atom], new: Sequence[Any]) -> None:
         for v, ct in zip(atoms, new, strict=True):
             if isinstance(v, Var) and v in linear:
+                if getattr(ct, "aval", v.aval).explicit_sharding != v.aval.explicit_sharding:
+                    ct = v.aval.shardings.with_sharding_of(v.aval, ct)
                 total = core.add_cotangents(sums.get(v), ct)
                 if total is not None and not isinstance(total, Zero):
                     sums[v] = total
@@ -79,8 +81,10 @@ def has_any(cotangents: Sequence[Any]) -> bool:
 def transpose_eqn(eqn: JaxprEqn, values: Environment, cotangents: Sequence[Any]) -> Sequence[Any]:
     """The cotangents of an equation's operands; arbitrary for those that it is not linear in."""
     core.current_source.set(eqn.source_info and eqn.source_info.reversed())
-    return eqn.primitive.rule("transpose")(cotangents, *map(values.__getitem__, eqn.invars),
-                                           **eqn.params)
+    args = [cotangents, *map(values.__getitem__, eqn.invars)]
+    if any(x.aval.explicit_sharding is not None for x in (*eqn.invars, *eqn.outvars)):
+        args = ShapedArray.shardings.to_transpose(eqn, *args)
+    return eqn.primitive.rule("transpose")(*args, **eqn.params)
 
 
 @cached_on_jaxpr

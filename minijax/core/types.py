@@ -23,8 +23,9 @@ Outs = tuple[list, list]  # a rule's outputs, and the tangent or the batch axis 
 
 
 class ShapedArray:
-    """The type of an array: its shape, dtype, whether the dtype is weak, and its `vma`: the axes of
-    a mesh along which it varies, inside of `shard_map`.
+    """The type of an array: its shape, dtype, whether the dtype is weak, its `vma`: the axes of a
+    mesh along which it varies, inside of `shard_map`; and its sharding along explicit axes of a
+    mesh, or None where it is replicated.
 
     Equal types are the same object, so types compare and hash by identity; an
     unreferenced type is dropped.
@@ -35,7 +36,7 @@ class ShapedArray:
     True
     """
 
-    __slots__ = ("__weakref__", "dtype", "shape", "vma", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "explicit_sharding", "shape", "vma", "weak_type")
     _interned: weakref.WeakValueDictionary[tuple, ShapedArray] = weakref.WeakValueDictionary()
     _interning = threading.RLock()
 
@@ -43,20 +44,23 @@ class ShapedArray:
     dtype: Any
     weak_type: bool
     vma: frozenset
-    vma_text: Any  # the hook: how the axes are printed
+    explicit_sharding: Any
+    # the hooks: functions of shardings in types; the sharding, or an empty one
+    shardings: Any
+    sharding: Any
 
-    # JAX: types have shardings and memory spaces. Here arrays have them, and so has `typeof` of an
-    # array.
+    # JAX: types have memory spaces. Here arrays have them.
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False,
-                vma: frozenset = frozenset(), *, sharding: Any = None, memory_space: Any = None
+                vma: frozenset = frozenset(), sharding: Any = None, *, memory_space: Any = None
                 ) -> ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
             dtype = np.dtype(dtype)
-        key = (tuple(shape), dtype, bool(weak_type), vma)
+        key = (tuple(shape), dtype, bool(weak_type), vma,
+               sharding and cls.shardings.explicit_sharding(sharding, len(shape)))
         interned = cls._interned.get(key)
         if interned is None:
             new = object.__new__(cls)
-            for name, part in zip(("shape", "dtype", "weak_type", "vma"), key, strict=True):
+            for name, part in zip(_PARTS, key, strict=True):
                 object.__setattr__(new, name, part)
             with cls._interning:  # one winner among threads
                 interned = cls._interned.setdefault(key, new)
@@ -66,15 +70,16 @@ class ShapedArray:
         raise AttributeError(f"a ShapedArray is immutable; use .update({name}=...)")
 
     def __reduce__(self) -> tuple:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.vma)
+        return ShapedArray, tuple(getattr(self, name) for name in _PARTS)
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The same type with some of its parts replaced."""
-        parts = {x: getattr(self, x) for x in ("shape", "dtype", "weak_type", "vma")}
-        return ShapedArray(**{**parts, **changes})
+        """The same type with some of its parts replaced; another shape has no sharding."""
+        parts = {name: getattr(self, name) for name in _PARTS[:4]}
+        where = None if "shape" in changes else self.explicit_sharding
+        return ShapedArray(**{**parts, "sharding": where, **changes})
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
@@ -89,16 +94,22 @@ class ShapedArray:
     def str_short(self, short_dtypes: bool = False) -> str:
         """As an error message writes it, ``float32[2,3]``; or as a jaxpr does: ``f32[2,3]``."""
         name = dtypes.short_name if short_dtypes else dtype_name
-        varying = self.vma_text() if self.vma else ""
-        return f"{name(self.dtype)}[{','.join(map(str, self.shape))}]{varying}"
+        if self.vma or self.explicit_sharding is not None:
+            return name(self.dtype) + self.shardings.axes_text(self)
+        return f"{name(self.dtype)}[{','.join(map(str, self.shape))}]"
 
     def str_long(self) -> str:
         """As an error message writes it: ``float32[2,3]``."""
         return self.str_short()
 
+    def __str__(self) -> str:
+        return "~" * self.weak_type + self.str_short()
+
     def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.str_long()}{weak})"
+        return f"ShapedArray({self.str_long()}{', weak_type=True' * self.weak_type})"
+
+
+_PARTS = ("shape", "dtype", "weak_type", "vma", "explicit_sharding")
 
 
 lazily.hold_over_forks(ShapedArray._interning)

@@ -93,13 +93,20 @@ def refuse_example(primitive: Primitive, avals: Sequence[ShapedArray],
 
 
 def without_axis(aval: ShapedArray, dim: int) -> ShapedArray:
-    return aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1:])
+    return aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1:], sharding=(
+        aval.explicit_sharding and aval.explicit_sharding.without_axis(dim)))
 
 
-def with_axis(aval: ShapedArray, dim: Dim, size: int, name: Any = None) -> ShapedArray:
-    """The type of a batch, which does not vary along an axis of that name."""
+def with_axis(aval: ShapedArray, dim: Dim, size: int, name: Any = None, sharding: Any = None
+              ) -> ShapedArray:
+    """The type of a batch, which does not vary along an axis of that name.
+
+    Args:
+      sharding: that of the axis, as of a vector.
+    """
     shape = aval.shape if dim is None else (*aval.shape[:dim], size, *aval.shape[dim:])
-    return aval.update(shape=shape, vma=aval.vma - {name})
+    return aval.update(shape=shape, vma=aval.vma - {name}, sharding=(
+        sharding or aval.explicit_sharding) and aval.shardings.of_batch(aval, dim, sharding))
 
 
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
@@ -113,25 +120,27 @@ def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
     """
     trace = (vma_trace or BatchTrace)(core.current_trace.get(), axis_size, axis_name, debug_info,
                                       level, on_devices)
+    if any(d is not None and x.aval.explicit_sharding for x, d in zip(args, dims, strict=True)):
+        trace.axis = trace.axis._replace(sharding=ShapedArray.shardings.of_axis(args, dims))
     outs = list(map(trace.split, run_flat(trace, fun, list(map(trace.join, args, dims)))))
     return [x for x, _ in outs], [d for _, d in outs]
 
 
 @cached_on_jaxpr
-def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[bool],
+def batch_jaxpr(closed: ClosedJaxpr, axis: tuple, batched: Sequence[bool],
                 keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program on a batch, every batch axis leading.
 
     Args:
       closed: a program.
-      size, name: of the batch axis.
+      axis: `of_program` of the batch axis.
       batched: which inputs have it.
       keep: the outputs that must have it.
 
     Returns:
       The batched program, and which of its outputs have the batch axis.
     """
-    in_dims = [0 if b else None for b in batched]
+    (size, name, sharding), in_dims = axis, [0 if b else None for b in batched]
 
     def on_batch(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
         outs, dims = vmap_flat(jaxpr_as_fun(closed), size, name, args, in_dims)
@@ -140,6 +149,6 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[boo
         return [core.batch_to(x, d, 0, size) if b else x
                 for x, d, b in zip(outs, dims, out_batched, strict=True)], out_batched
 
-    in_avals = [with_axis(aval, dim, size, name)
+    in_avals = [with_axis(aval, dim, size, name, sharding)
                 for aval, dim in zip(closed.in_avals, in_dims, strict=True)]
     return stage_with_aux(on_batch, in_avals, closed.jaxpr.debug_info)

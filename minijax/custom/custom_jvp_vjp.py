@@ -172,8 +172,8 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
         out_dims[:] = [None if is_same else 0] * len(outs)
         if typed is not None:
             out_dims[:] = typed if len(typed) == len(outs) else [*typed, *typed]
-        return [Zero(with_axis(y.aval, new, axis.size, axis.name)) if isinstance(y, Zero)
-                else with_batch_axis(x, old, new, axis.size)
+        return [Zero(with_axis(y.aval, new, axis.size, axis.name, axis.sharding))
+                if isinstance(y, Zero) else with_batch_axis(x, old, new, axis.size)
                 for x, y, old, new in zip(outs, outs_of_one, rule_dims, out_dims, strict=True)]
     return on_batch
 
@@ -606,7 +606,7 @@ def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, forward: Ca
         cts = _batched(bwd, axis, [*dims[:num_residuals], *out_dims], ct_dims)(*values)
         return [ct if own is None else _unbatched(ct, d, axis)
                 for ct, own, d in zip(cts, ct_dims, dims[num_residuals:], strict=True)]
-    avals = tuple(with_axis(a, d, axis.size, axis.name)
+    avals = tuple(with_axis(a, d, axis.size, axis.name, axis.sharding)
                   for a, d in zip(out_avals, out_dims, strict=True))
     outs = custom_lin_p.bind(
         *args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals, forward=_batched(

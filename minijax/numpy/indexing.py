@@ -25,7 +25,8 @@ from minijax.util import exports, lazily
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
-_reshard = lazily.later("minijax.placement.resharding", "reshard")
+_called_with_sharding = lazily.later(
+    "minijax.placement.resharding", "called_with_sharding")
 
 
 # ── Reading one window: static slices, then a dynamic slice ──────────────────────────────────
@@ -190,8 +191,9 @@ def _as_update(y: Any, dtype: Any) -> Array:
 def _resharded(fun: Callable[..., Array]) -> Callable[..., Array]:
     """The function, with an `out_sharding` of its result."""
     def resharded(*args: Any, out_sharding: Any = None, **options: Any) -> Array:
-        out = fun(*args, **options)
-        return out if out_sharding is None else _reshard(out, out_sharding)
+        if out_sharding is None:
+            return fun(*args, **options)
+        return _called_with_sharding(out_sharding, fun, *args, **options)
     return resharded
 
 

@@ -18,7 +18,8 @@ from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arr
                                      broadcast_to_shape, canonical_axis, check_arraylike,
                                      check_axis_index, convert, like, promote_dtypes, public,
                                      static_axes, static_index, static_value, static_int)
-from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
+from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
+from minijax.transforms.api import vmap
 from minijax.primitives.axes import as_dims, replaced, with_item, without
 
 
@@ -48,13 +49,34 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
 
 def _joined(arrays: Any, axis: int | None, dtype: Any = None) -> Any:
     """`concatenate`, of arrays that the user may have given to another function."""
-    parts = _promoted_operands("concatenate", arrays, dtype)
     axis = static_axes("concatenate", axis)
+    if isinstance(arrays, (Array, np.ndarray)) and axis is not None and (
+            np.ndim(arrays) > 1 and len(arrays)):
+        axis = canonical_axis(axis, np.ndim(arrays) - 1)
+        rows = _stacked_rows("concatenate", arrays, axis, dtype)
+        n, size = rows.shape[axis:axis + 2]
+        return lax.reshape(rows, (*rows.shape[:axis], n * size, *rows.shape[axis + 2:]))
+    parts = _promoted_operands("concatenate", arrays, dtype)
     if axis is None:
         return _joined([ravel(x) for x in parts], 0)
     if parts[0].ndim == 0:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     return lax.concatenate(parts, canonical_axis(axis, parts[0].ndim))
+
+
+def _stacked_rows(name: str, rows: Any, axis: int, dtype: Any) -> Any:
+    """The rows of an array, side by side along a new axis."""
+    x = as_array(name, rows)
+    if not len(x):
+        raise ValueError(f"Need at least one array to {name}.")
+    return moveaxis(x if dtype is None else convert(x, dtype), 0, canonical_axis(axis, x.ndim))
+
+
+def _mapped(name: str, fun: Callable[[Array], Array], arrays: Any) -> Any:
+    """A function of each of some arrays, which may be the rows of one."""
+    if isinstance(arrays, (Array, np.ndarray)):
+        return vmap(fun)(as_array(name, arrays)) if len(arrays) else []
+    return list(map(fun, as_arrays(name, *arrays)))
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
@@ -73,6 +95,8 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
+    if isinstance(arrays, (Array, np.ndarray)):
+        return _stacked_rows("stack", arrays, static_axes("stack", axis), dtype)
     parts = _promoted_operands("stack", arrays, dtype)
     shapes = [x.shape for x in parts]
     listed = ", ".join(map(str, shapes))
@@ -89,7 +113,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
     >>> vstack([np.array([1, 2]), np.array([3, 4])]).shape
     (2, 2)
     """
-    return _joined([atleast_2d(x) for x in as_arrays("vstack", *tup)], 0, dtype)
+    return _joined(_mapped("vstack", atleast_2d, tup), 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
@@ -98,8 +122,9 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     >>> hstack([np.array([1, 2]), np.array([3])])
     Array([1, 2, 3], dtype=int32)
     """
-    parts = [atleast_1d(x) for x in as_arrays("hstack", *tup)]
-    return _joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+    parts = _mapped("hstack", atleast_1d, tup)
+    rank = parts.ndim - 1 if isinstance(parts, Array) else parts[0].ndim if parts else 1
+    return _joined(parts, 0 if rank == 1 else 1, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Array:
@@ -108,7 +133,7 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
     >>> dstack([np.array([1, 2]), np.array([3, 4])]).shape
     (1, 2, 2)
     """
-    return _joined([atleast_3d(x) for x in as_arrays("dstack", *tup)], 2, dtype)
+    return _joined(_mapped("dstack", atleast_3d, tup), 2, dtype)
 
 
 def column_stack(tup: Any) -> Array:
@@ -118,8 +143,8 @@ def column_stack(tup: Any) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    return _joined([lax.reshape(x, (x.size, 1)) if x.ndim < 2 else x
-                    for x in as_arrays("column_stack", *tup)], 1)
+    return _joined(_mapped(
+        "column_stack", lambda x: lax.reshape(x, (x.size, 1)) if x.ndim < 2 else x, tup), 1)
 
 
 def block(arrays: Any) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from minijax import errors
 from minijax.core import Effect, Primitive, ShapedArray, cannot
 from minijax.placement import engine
+from minijax.placement.meshes import AbstractMesh
 from minijax.primitives.ad_util import each_part
 from minijax.primitives.axes import replaced
 
@@ -62,7 +63,9 @@ class Grid(NamedTuple):
         Raises:
           ValueError: where there are none.
         """
-        names, own = tuple(sharding.spec.names(ndim)), Grid.of(sharding.mesh)
+        names, mesh = tuple(sharding.spec.names(ndim)), sharding.mesh
+        is_abstract = isinstance(mesh, AbstractMesh)  # over the same ranks
+        own = Grid(tuple(mesh.shape_tuple), self.ranks) if is_abstract else Grid.of(mesh)
         same_ranks = set(own.ranks) == set(self.ranks)
         if own == self or same_ranks and not any(names):
             return names

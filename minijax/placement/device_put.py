@@ -190,7 +190,8 @@ class DevicePut(core.Primitive):
         [x], where = args, params["device"]
         if where is not None:
             return [_put(x, where, type(x))]
-        on_host = core.ArrayImpl(x._buffer, x.aval) if isinstance(x, DeviceArray) else x
+        on_host = core.ArrayImpl(x._buffer, x.aval.update(sharding=None)) if (
+            isinstance(x, DeviceArray)) else x
         return [put(on_host, default_device())]
 
 

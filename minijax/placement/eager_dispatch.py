@@ -54,7 +54,6 @@ def default_device() -> devices.Device:
 # Arrays over several devices, which `resharding` makes through the hook that this module is.
 all_devices, placed, from_blocks = (lazily.later("minijax.placement.sharded_arrays", name)
                                     for name in ("all_devices", "placed", "from_blocks"))
-explicit_shardings = lazily.later("minijax.placement.spmd", "explicit_shardings")
 
 
 def named(device: Any) -> devices.Device | None:

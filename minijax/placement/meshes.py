@@ -48,7 +48,8 @@ class ByValue:
 class AxisType(enum.Enum):
     """The source of shardings along an axis of a mesh: the compiler, types, or the program.
 
-    Here the partitioner chooses them all; along explicit axes `typeof` says them, too.
+    Along explicit axes types say the shardings, which follow from operation to operation; see
+    `placement.explicit_shardings`.
     """
 
     Auto, Explicit, Manual = range(1, 4)

@@ -40,6 +40,8 @@ class Block(NamedTuple):
 def whole(x: Any) -> Block:
     """An array that each rank holds whole."""
     value = core.as_value(x)
+    if value.aval.explicit_sharding is not None:
+        value = core.ArrayImpl(value._buffer, value.aval.update(sharding=None))
     return Block(value, ((),) * value.ndim)
 
 

@@ -7,6 +7,7 @@ In JAX: `jax/_src/named_sharding.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from typing import Any
 from minijax import core
 from minijax.placement.across import Grid
 from minijax.placement.devices import Device, DeviceArray
-from minijax.placement.meshes import AbstractMesh, AxisType, ByValue, Mesh, P, is_here
+from minijax.placement.meshes import (AbstractMesh, AxisType, ByValue, Mesh, Names, P,
+                                      get_abstract_mesh, interned, is_here)
 
 
 Index = tuple[slice, ...]
@@ -99,8 +101,8 @@ class Sharding:
                       zip(self._cuts(ndim), other._cuts(ndim), strict=True))
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
 
-    def with_axis(self, axis: int) -> Sharding:
-        """The sharding of an array with one more axis, which is not partitioned."""
+    def with_axis(self, axis: int, names: Names = ()) -> Sharding:
+        """The sharding of an array with one more axis, partitioned along mesh axes."""
         return self
 
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
@@ -183,9 +185,23 @@ class NamedSharding(Sharding):
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return self.update(memory_kind=kind)
 
-    def with_axis(self, axis: int) -> NamedSharding:
+    def with_axis(self, axis: int, names: Names = ()) -> NamedSharding:
         parts = [*self.spec, *[None] * (axis - len(self.spec))]
-        return self.update(spec=P(*parts[:axis], None, *parts[axis:]))
+        return self.update(spec=P(*parts[:axis], names, *parts[axis:]))
+
+    def with_batch(self, axis: int, of_batch: NamedSharding) -> NamedSharding:
+        """The sharding of a batch, from that of an example and that of the batch axis."""
+        own = self.spec.mesh_axes()
+        return self.with_axis(axis, tuple(n for n in of_batch.spec.mesh_axes() if n not in own))
+
+    def without_axis(self, axis: int) -> NamedSharding:
+        """The sharding of an array without one of its axes."""
+        return self.update(spec=P(*self.spec[:axis], *self.spec[axis + 1:]))
+
+    def of_type(self, kind: AxisType, axes: Collection) -> NamedSharding:
+        """The same sharding over a mesh some of whose axes have another type."""
+        return self.update(mesh=self.mesh.update(axis_types=tuple(
+            kind if name in axes else old for name, old in self.mesh.type_of_axis.items())))
 
     def __repr__(self) -> str:
         kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
@@ -220,8 +236,10 @@ class SingleDeviceSharding(ByValue, Sharding):
 
 
 def sharding_of_type(aval: core.ShapedArray) -> NamedSharding:
-    """The sharding of a type: over a mesh without axes, as types have no sharding here."""
-    return NamedSharding(AbstractMesh((), ()), P(*[None] * aval.ndim))
+    """The sharding of a type: along explicit axes of the mesh that was set, if it has any."""
+    mesh = get_abstract_mesh()
+    return aval.explicit_sharding or NamedSharding(
+        mesh if mesh.explicit_axes else AbstractMesh((), ()), P(*[None] * aval.ndim))
 
 
 def struct_like(struct: type, x: Any) -> Any:
@@ -275,12 +293,12 @@ def full(spec: P, ndim: int) -> P:
 
 
 def explicit_sharding(where: Any, ndim: int) -> NamedSharding | None:
-    """The sharding along explicit axes, which is part of the array's type."""
+    """The sharding along explicit axes, which is part of an array's type; None without any."""
     if not isinstance(where, NamedSharding) or AxisType.Explicit not in where.mesh.axis_types:
         return None
     explicit = where.mesh.explicit_axes
-    return NamedSharding(where.mesh.abstract_mesh, P(*(
-        tuple(n for n in names if n in explicit) for names in where.spec.names(ndim))))
+    specs = [tuple(n for n in names if n in explicit) for names in where.spec.names(ndim)]
+    return interned(NamedSharding(where.mesh.abstract_mesh, P(*specs))) if any(specs) else None
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> Sharding:
@@ -325,49 +343,12 @@ def format_of(x: Any, sharding: Sharding) -> Format:
     return Format(Layout(tuple(range(len(x.shape))), ()), sharding)
 
 
-# ── Types with shardings ─────────────────────────────────────────────────────────────────────
-
-class ShardedType(ByValue, core.ShapedArray):
-    """The type of an array that is sharded along explicit axes, as `typeof` returns it.
-
-    # JAX: programs are traced for it, and operations with an ambiguous sharding are refused.
-    """
-
-    __slots__ = ("sharding",)
-
-    sharding: NamedSharding
-
-    def __new__(cls, aval: core.ShapedArray, sharding: NamedSharding) -> ShardedType:
-        new = object.__new__(cls)
-        for name in ("shape", "dtype", "weak_type"):
-            object.__setattr__(new, name, getattr(aval, name))
-        object.__setattr__(new, "sharding", sharding)
-        return new
-
-    def __reduce__(self) -> tuple:
-        aval = core.ShapedArray(self.shape, self.dtype, self.weak_type)
-        return ShardedType, (aval, self.sharding)
-
-    def _parts(self) -> tuple:
-        return self.shape, self.dtype, self.weak_type, self.sharding
-
-    def str_long(self) -> str:
-        """As JAX writes it: ``float32[2@x,3]``."""
-        cuts = [names[0] if len(names) == 1 else f"({','.join(map(str, names))})"
-                for names in self.sharding.spec.names(0)]
-        sizes = [f"{size}@{cut}" if cut != "()" else str(size)
-                 for size, cut in zip(self.shape, cuts, strict=True)]
-        return f"{core.dtype_name(self.dtype)}[{','.join(sizes)}]"
-
-
-def type_with_sharding(aval: core.ShapedArray, sharding: Any) -> core.ShapedArray:
-    """A type with the sharding along explicit axes, if there are such axes."""
-    explicit = explicit_sharding(sharding, aval.ndim)
-    return aval if explicit is None else ShardedType(aval, explicit)
-
-
 def sharding_like(x: Any, shape: tuple[int, ...]) -> Any:
-    """The sharding of a template, or an array on other devices, for one of this shape, or None."""
+    """The sharding of a template, a tracer, or an array on other devices, for one of this shape; or
+    None.
+    """
+    if isinstance(x, core.Tracer):
+        return x.aval.explicit_sharding if shape == x.shape else None
     has_none = isinstance(x, core.Array) and not isinstance(x, DeviceArray)
     sharding = None if has_none else getattr(x, "sharding", None)
     fits = sharding and (shape == x.shape or isinstance(sharding, SingleDeviceSharding))

@@ -14,7 +14,7 @@ from minijax import core
 from minijax.transforms import prepared
 from minijax.util import lazily, tracebacks
 
-_reshard = lazily.later("minijax.placement.resharding", "reshard")
+called_with_sharding = lazily.later("minijax.placement.resharding", "called_with_sharding")
 # The functions that have the parameter in JAX, but not where they are defined here.
 TAKING = {
     "minijax.numpy": "arange array asarray bincount broadcast_to dot einsum empty full full_like "
@@ -55,8 +55,9 @@ def _renamed(fun: Any, name: str) -> Any:
 def _with_out_sharding(fun: Callable) -> Callable:
     @tracebacks.wraps(fun)
     def resharded(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        out = fun(*args, **kwargs)
-        return out if out_sharding is None else _reshard(out, out_sharding)
+        if out_sharding is None:
+            return fun(*args, **kwargs)
+        return called_with_sharding(out_sharding, fun, *args, **kwargs)
     wrapper: Any = prepared.boundary(resharded, like=fun)
     signature = inspect.signature(fun)
     if "out_sharding" not in signature.parameters:

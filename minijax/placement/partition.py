@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core
-from minijax.core import Array, ArrayImpl, Primitive, dce
+from minijax.core import Array, ArrayImpl, Avals, Params, Primitive, dce
 from minijax.custom.remat import eval_jaxpr_with
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.core.tracing import stage, stage_with_aux
@@ -227,12 +227,18 @@ def read(env: dict[Any, Block], atom: Any) -> Block:
 
 
 def rule_of(eqn: JaxprEqn) -> Alignment | OnBlocks | None:
-    """How cut axes go through an equation; what is batched elementwise is cut elementwise."""
-    p, types = eqn.primitive, ([x.aval for x in eqn.invars], [x.aval for x in eqn.outvars])
+    """How cut axes go through an equation."""
+    return alignment_of(eqn.primitive, [x.aval for x in eqn.invars],
+                        [x.aval for x in eqn.outvars], eqn.params)
+
+
+def alignment_of(p: Primitive, ins: Avals, outs: Avals, params: Params
+                 ) -> Alignment | OnBlocks | None:
+    """How cut axes go through an operation; what is batched elementwise is cut elementwise."""
     if p.sharding is not None:
-        return p.sharding(*types, **eqn.params)
+        return p.sharding(ins, outs, **params)
     is_elementwise = getattr(p.batch, "__func__", None) is batch_elementwise.rule
-    return elementwise(*types) if is_elementwise else None
+    return elementwise(ins, outs) if is_elementwise else None
 
 
 # ── Uses ─────────────────────────────────────────────────────────────────────────────────────

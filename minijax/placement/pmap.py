@@ -116,7 +116,7 @@ class DeviceOrder:
         is_read = (x.is_fully_addressable and x.sharding._device_assignment != (
             self.devices[:x.sharding.num_devices])) if is_sharded(x) else (
             type(x) is core.ArrayImpl and x._committed and len(self.devices) == 1)
-        return core.ArrayImpl(x._buffer, x.aval) if is_read else x
+        return core.ArrayImpl(x._buffer, x.aval.update(sharding=None)) if is_read else x
 
 
 class Rows:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, errors, tree_util
-from minijax.core import Array, ArrayImpl, Example, Outs, Params, Primitive, refuse
+from minijax.core import (Array, ArrayImpl, Example, Outs, Params, Primitive, ShapedArray, Zero,
+                          refuse)
 from minijax.util import lazily, source_info
 from minijax.placement.devices import Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, P, current, make_mesh
@@ -36,19 +37,23 @@ def place(x: ArrayImpl, sharding: Sharding) -> Any:
     return Primitive.eager_dispatch.placed(x, sharding)
 
 
-def moving(kind: type[Primitive], name: str, back: Callable[..., dict], **slots: Any) -> Primitive:
+def moving(kind: type[Primitive], name: str, back: Callable[..., dict],
+           type_of: Callable = lambda x, **_: [x], **slots: Any) -> Primitive:
     """A primitive whose result is its operand, at the places that its parameters name.
 
     Args:
       kind: its class, which evaluates it.
+      type_of: its abstract evaluation.
       back: from its parameters to those of the move of a cotangent.
     """
     def batch(axis: Any, args: list, dims: list, **places: Any) -> Outs:
-        new = {key: place if None in (place, dims[0]) else place.with_axis(dims[0])
-               for key, place in places.items()}
-        return [primitive.bind(*args, **new)], dims
+        [x], [dim], own = args, dims, axis.sharding
+        new = {key: place if None in (place, dim) else
+               place.with_batch(dim, own) if own and isinstance(place, NamedSharding) else
+               place.with_axis(dim) for key, place in places.items()}
+        return [primitive.bind(x, **new)], dims
     primitive = kind(
-        name, impl=lambda x, **_: [x.copy()], abstract_eval=lambda x, **_: [x], batch=batch,
+        name, impl=lambda x, **_: [x.copy()], abstract_eval=type_of, batch=batch,
         transpose=ad_util.transposed(lambda ct, x, **places: primitive.bind(ct, **back(**places))),
         jvp=ad_util.linear(0), program=lambda x, **_: x, handles_keys=True, **slots)
     return primitive
@@ -58,14 +63,21 @@ class ShardingPrimitive(Primitive):
     """Evaluated, it reshards the array; in a program it is an annotation of the value."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        return [place(args[0], params["sharding"])]
+        sharding = _concrete(params["sharding"], args[0])
+        is_known = isinstance(sharding.mesh, Mesh)
+        return [place(args[0], sharding) if is_known else args[0]]
+
+
+def _constrained_type(x: ShapedArray, sharding: Any) -> list[ShapedArray]:
+    """The type of an array with a sharding, along axes that are explicit."""
+    return [x.update(sharding=sharding)]
 
 
 sharding_constraint_p = moving(
-    ShardingPrimitive, "sharding_constraint", back=dict,
+    ShardingPrimitive, "sharding_constraint", back=dict, type_of=_constrained_type,
     sharding=lazily.later("minijax.placement.partition", "constrained"),
-    examples=lambda: [Example((np.array([0.5, -1.0], np.float32),),
-                              {"sharding": NamedSharding(make_mesh((1,), ("x",)), P("x"))})])
+    examples=lambda: [Example((np.array([0.5, -1.0], np.float32),), {"sharding": NamedSharding(
+        make_mesh((1,), ("x",), (AxisType.Auto,)), P("x"))})])
 
 
 def shard_value(x: Any, sharding: Any, what: str = "device_put args") -> Any:
@@ -77,15 +89,42 @@ def shard_value(x: Any, sharding: Any, what: str = "device_put args") -> Any:
     x = core.as_value(x)
     sharding = _concrete(sharding, x)
     sharding.check_fits(x.aval, what, evenly=not isinstance(x, core.Tracer))
-    return x if isinstance(sharding.mesh, AbstractMesh) else (
-        sharding_constraint_p.bind(x, sharding=sharding))
+    is_array_without_devices = isinstance(sharding.mesh, AbstractMesh) and (
+        not isinstance(x, core.Tracer))
+    return x if is_array_without_devices else sharding_constraint_p.bind(x, sharding=sharding)
+
+
+def with_sharding_of(aval: ShapedArray, x: Any) -> Any:
+    """An array with the sharding of a type; replicated, if it has none."""
+    if isinstance(x, Zero) or x is None:
+        return x
+    where = aval.explicit_sharding or NamedSharding(
+        x.aval.explicit_sharding.mesh, P(*[None] * aval.ndim))
+    return shard_value(x, where)
+
+
+def called_with_sharding(out_sharding: Any, fun: Callable[..., Any], *args: Any, **kwargs: Any
+                         ) -> Any:
+    """The result of a function, with a sharding that does not follow from those of arguments."""
+    args, kwargs = tree_util.tree_map(without_types, (args, kwargs))
+    return reshard(fun(*args, **kwargs), out_sharding)
+
+
+def without_types(x: Any) -> Any:
+    """A value, sharded as it is, whose type does not say so: the compiler chooses what follows."""
+    if not isinstance(x, Array) or (where := x.aval.explicit_sharding) is None:
+        return x
+    return shard_value(x, where.of_type(AxisType.Auto, where.mesh.axis_names))
 
 
 def _concrete(sharding: Sharding, x: Any) -> Sharding:
     """A sharding over an abstract mesh as one over the array's mesh, or over the current mesh."""
+    if not isinstance(sharding.mesh, AbstractMesh):
+        return sharding
     for mesh in (getattr(getattr(x, "sharding", None), "mesh", None), current.value):
-        if isinstance(mesh, Mesh) and mesh.abstract_mesh == sharding.mesh:
-            return NamedSharding(mesh, sharding.spec, sharding.memory_kind)
+        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec,
+                                 sharding.memory_kind)
     return sharding
 
 
@@ -174,7 +213,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> with_sharding_constraint(np.arange(2), None)
     array([0, 1])
     """
-    if isinstance(current.value, Mesh) and current.value.are_all_axes_explicit:
+    if current.value is not None and current.value.are_all_axes_explicit:
         return _check_shardings(x, shardings)
     return shard_tree(x, shardings, no_mesh_error("with_sharding_constraint", "shardings"),
                       "with_sharding_constraint", lambda _: "with_sharding_constraint arguments",
@@ -182,13 +221,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def _check_shardings(xs: Any, shardings: Any) -> Any:
-    """The same tree, if its arrays have these shardings. Those of tracers are unknown."""
+    """The same tree, if its arrays have these shardings."""
     leaves, tree = tree_util.tree_flatten(xs)
     for x, sharding in zip(leaves, tree_util.flatten_axes(
             "with_sharding_constraint", tree, shardings), strict=True):
         spec = getattr(canonicalize_sharding(sharding, TypeError), "spec", None)
-        x_spec = getattr(getattr(x, "sharding", None), "spec", P())
-        if spec is not None and not isinstance(x, core.Tracer) and (
+        x_spec = core.get_aval(x).sharding.spec
+        if spec is not None and (
                 (own := full(x_spec, np.ndim(x))) != (other := full(spec, np.ndim(x)))):
             raise AssertionError(
                 "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "

@@ -18,9 +18,7 @@ from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
 from minijax.placement.meshes import AxisType, Mesh, P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
-from minijax.placement.named_sharding import (NamedSharding, explicit_sharding, is_sharded,
-                                              type_with_sharding)
-from minijax.core.jvp import JVPTracer
+from minijax.placement.named_sharding import NamedSharding
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
 from minijax.primitives.axes import inverse
 from minijax.primitives import dynamic_slice, named_axes
@@ -44,8 +42,8 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
     Args:
       f: a function of shards; it may call collectives along the axes of the mesh.
       out_specs: for each result the mesh axes along which shards are concatenated: a tree prefix.
-      in_specs: for each argument the mesh axes along which it is sharded; by default its own, which
-        is not known inside of `jit`. What is no array and has None is passed as it is.
+      in_specs: for each argument the mesh axes along which it is sharded; by default those of its
+        type. What is no array and has None is passed as it is.
       mesh: the devices; those of `set_mesh`, if None, or of the `shard_map` around.
       axis_names: the axes of the mesh that `f` is mapped over; all of them, if empty.
       check_vma: whether types say along which mesh axes values vary, so that gradients by what is
@@ -113,19 +111,9 @@ class _Call:
                        for i, x in enumerate(leaves)]
 
     def own_spec(self, x: Any) -> PartitionSpec:
-        """The spec of an argument, which a program that is being traced does not know."""
-        if isinstance(x, BatchTracer):
-            names = self.own_spec(x.value).names(x.value.ndim)
-            return P(*(each for axis, each in enumerate(names) if axis != x.batch_dim))
-        if isinstance(x, JVPTracer):
-            return self.own_spec(x.primal)
-        if isinstance(x, core.Tracer):
-            raise self._error(
-                "an argument that is traced, whose sharding is not known, and no in_specs",
-                f"The argument is of type {x.aval.str_long()}.",
-                "Pass in_specs= to `jax.shard_map`, the specs of its arguments.")
-        names = x.sharding.spec.names(x.ndim) if is_sharded(x) else []
-        return P(*(tuple(n for n in each if n in self.sizes) for each in names))
+        """The spec of an argument, by its type."""
+        return P(*(tuple(n for n in names if n in self.sizes)
+                   for names in core.get_aval(x).sharding.spec.names(0)))
 
     def __call__(self) -> Any:
         outs = context.with_values({_mesh_around: self.mesh}, self.mapped, self.axes,
@@ -160,8 +148,17 @@ class _Call:
                 raise self._not_divisible(i, axis, names, count)
             sizes += [*(self.sizes[n] for n in names), x.shape[axis] // count]
         self.refuse_other_sharding(x, spec)
-        x = shard_value(x, NamedSharding(self.mesh, spec))
+        x = shard_value(x, self.placed(x, P(*spec)).of_type(AxisType.Manual, self.sizes))
         return transpose(reshape(x, sizes), self.order(spec, x.ndim))
+
+    def placed(self, x: Array, spec: PartitionSpec) -> NamedSharding:
+        """The sharding by a spec, and by the type along axes that the function is not mapped over.
+        """
+        others = [tuple(n for n in names if n not in self.sizes)
+                  for names in x.aval.sharding.spec.names(x.ndim)]
+        both = zip(spec.names(x.ndim), others, strict=True)
+        return NamedSharding(self.mesh, P(*((*names, *rest) for names, rest in both))
+                             if any(others) else spec)
 
     def concatenated(self, x: Array, spec: PartitionSpec) -> Any:
         """A whole result, from one with the axes of the mesh in front."""
@@ -169,8 +166,8 @@ class _Call:
         order = self.order(spec, len(block))
         shape = [size * self.count(names)
                  for size, names in zip(block, spec.names(len(block)), strict=True)]
-        return shard_value(reshape(transpose(x, inverse(order)), shape),
-                           NamedSharding(self.mesh, spec))
+        x = reshape(transpose(x, inverse(order)), shape)
+        return shard_value(x, self.placed(x, spec))
 
     # ── Mapping ──────────────────────────────────────────────────────────────────────────────
 
@@ -252,22 +249,20 @@ class _Call:
 
     def refuse_other_sharding(self, x: Any, spec: PartitionSpec) -> None:
         """Refuse an array whose type says, where all axes are explicit, that it is sharded
-        otherwise. Types of tracers do not say.
+        otherwise.
         """
-        if not self.mesh.are_all_axes_explicit or isinstance(x, core.Tracer):
+        if not self.mesh.are_all_axes_explicit:
             return
-        own = explicit_sharding(x.sharding, x.ndim)
-        of_argument, of_type = (PartitionSpec(*[
-            names[0] if len(names) == 1 else names or None for names in each.names(x.ndim)])
-            for each in (spec, own.spec if own else P()))
+        of_argument, of_type = (P(*(tuple(n for n in names if n in self.sizes)
+                                    for names in each.names(x.ndim)))
+                                for each in (spec, x.aval.sharding.spec))
         if of_argument != of_type:
-            aval = type_with_sharding(x.aval, x.sharding)
             raise ValueError(
                 f"in_specs passed to shard_map: {of_argument} does not match the specs of the "
-                f"input: {of_type} for arg: {aval.str_long()}. `in_specs` is an optional argument "
-                "so you can omit specifying it and shard_map will infer the in_specs from the "
-                "arguments. If you want to reshard your inputs, you can use `jax.reshard` on the "
-                "arguments and then pass those args to shard_map.")
+                f"input: {of_type} for arg: {x.aval.str_long()}. `in_specs` is an optional "
+                "argument so you can omit specifying it and shard_map will infer the in_specs from "
+                "the arguments. If you want to reshard your inputs, you can use `jax.reshard` on "
+                "the arguments and then pass those args to shard_map.")
 
     def _not_divisible(self, i: int, axis: int, names: tuple, count: int) -> ValueError:
         x = self.values[i]
@@ -350,7 +345,7 @@ class ShardMapTrace(BatchTrace):
         return self.typed(value, dim, dim is not None)
 
     def typed(self, value: Array, dim: Dim, varies: bool) -> Array:
-        return value if dim is None and not varies else ShardMapTracer(self, value, dim, varies)
+        return ShardMapTracer(self, value, dim, varies)
 
     def process_primitive(self, primitive: Primitive, args: Sequence, params: Params) -> list:
         if primitive.calls_python(params):

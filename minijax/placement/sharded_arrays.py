@@ -15,8 +15,7 @@ from minijax import core, errors
 from minijax.core import ArrayImpl, ShapedArray, tracing
 from minijax.placement.devices import CPU, Device, DeviceArray
 from minijax.placement.meshes import P, interned, is_here
-from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
-                                              type_with_sharding)
+from minijax.placement.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from minijax.placement.resharding import Shard, sharding_constraint_p, shards
 from minijax.placement.spmd import Blocks, Program, default_sharding
 from minijax.sharp_bits.findings import sharp_bits
@@ -48,11 +47,6 @@ class ShardedArray(DeviceArray, metaclass=ClassOfArrays):
         """Its device, if there is one; otherwise its sharding."""
         where = self.sharding
         return where._device if isinstance(where, SingleDeviceSharding) else where
-
-    @property
-    def told_type(self) -> ShapedArray:
-        """Its type, with its sharding along explicit axes."""
-        return type_with_sharding(self.aval, self.sharding)
 
     is_fully_addressable = property(lambda self: self.sharding.is_fully_addressable)
 
@@ -95,7 +89,7 @@ class ShardedArray(DeviceArray, metaclass=ClassOfArrays):
             return self
         with sharp_bits(False):  # which would tell of this gather, though it is meant
             whole = resharded(self, self.sharding.update(spec=P()))
-        return ArrayImpl(whole._buffer, self.aval)
+        return ArrayImpl(whole._buffer, self.aval.update(sharding=None))
 
     @property
     def _is_here(self) -> bool:
@@ -195,7 +189,8 @@ def from_blocks(buffers: dict[int, np.ndarray], aval: ShapedArray, sharding: Any
              for rank, x in buffers.items()}
     for x in owned.values():
         x.setflags(write=False)
-    return ShardedArray(Blocks(owned, interned(sharding)), aval, all_devices())
+    return ShardedArray(Blocks(owned, interned(sharding)), aval.update(sharding=sharding),
+                        all_devices())
 
 
 def _on_device(buffer: np.ndarray, aval: ShapedArray, device: Device) -> ArrayImpl:
@@ -222,7 +217,7 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
                 return resharded(x, sharding)
         x = x._gathered()
     if isinstance(sharding, SingleDeviceSharding):
-        return _on_device(x._buffer, x.aval, sharding._device)
+        return _on_device(x._buffer, x.aval.update(sharding=None), sharding._device)
     parts = sharding.addressable_devices_indices_map(x.shape)
     is_whole = sharding.is_fully_replicated
     return from_blocks({device.rank: x._buffer if is_whole else x._buffer[index]
@@ -253,7 +248,8 @@ def resharded(x: ShardedArray, sharding: Any) -> ShardedArray:
     sharding, blocks = interned(sharding), x.there()
     if not x.sharding.is_equivalent_to(sharding, x.ndim):
         [blocks] = _resharding(x.aval, sharding)(blocks)
-    return ShardedArray(Blocks(blocks.buffers, sharding), x.aval, all_devices())
+    return ShardedArray(Blocks(blocks.buffers, sharding), x.aval.update(sharding=sharding),
+                        all_devices())
 
 
 @caches.remembered(maxsize=1024)

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from minijax import config, errors
+from minijax.core import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, subjaxprs
 from minijax.placement import devices, engine, processes
 from minijax.placement.across import Communication, Grid
-from minijax.placement.meshes import AxisType, Mesh, Names, P, current, interned, is_here
+from minijax.placement.meshes import (AbstractMesh, AxisType, Mesh, Names, P, current, interned,
+                                      is_here)
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
-                                              explicit_sharding, is_sharded)
-from minijax.sharp_bits.findings import sharp_bits
+                                              is_sharded)
 from minijax.transforms.compiled import executable, is_interpreted
 from minijax.util import context, lazily
 
@@ -90,9 +91,12 @@ class Program:
         grid = Grid.of(mesh)
         layouts = [sharding and grid.layout_of(sharding, aval.ndim)
                    for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
+        told = [layout_of_type(aval, mesh, grid) for aval in self.closed.out_avals]
+        layouts_of_types = told if any(layout is not None for layout in told) else None
+        untyped = ShapedArray.shardings.without_shardings(self.closed)
         with _alone():
-            local = context.with_values(
-                {engine.current: processes.own_engine()}, _partition, self.closed, mesh, layouts)
+            local = context.with_values({engine.current: processes.own_engine()}, _partition,
+                                        untyped, mesh, layouts, layouts_of_types)
             named = self.named(shardings, local.layouts_out, mesh)
             processes.check_same_program(self.closed, self.name, mesh, local.layouts_in)
             device = devices.first_here(type(mesh.devices.flat[0]))
@@ -123,11 +127,15 @@ class Program:
         """
         jaxpr, outs = self.closed.jaxpr, []
         names: dict[Any, Any] = dict(zip(jaxpr.invars, shardings, strict=True)) | {
-            v: eqn.params.get("sharding") for eqn in jaxpr.eqns for v in eqn.outvars}
+            v: sharding for eqn in jaxpr.eqns for v in eqn.outvars
+            if isinstance(getattr(sharding := eqn.params.get("sharding"), "mesh", None), Mesh)}
         device = next((s for s in (*shardings, default_sharding())
                        if isinstance(s, SingleDeviceSharding) and s.mesh == mesh), None)
+        meshes = [mesh, *_meshes_in(self.closed)]
         for layout, x in zip(layouts, jaxpr.outvars, strict=True):
             actual = NamedSharding(mesh, spec_of(layout, mesh))
+            if (typed := x.aval.explicit_sharding) is not None:
+                actual = NamedSharding(_concrete(typed.mesh, meshes), typed.spec)
             name = names.get(x) or device or actual
             outs.append(interned(name if actual.is_equivalent_to(name, x.aval.ndim) else actual))
         return outs
@@ -189,16 +197,11 @@ def _alone() -> Iterator[None]:
 
 # ── Shardings ────────────────────────────────────────────────────────────────────────────────
 
-def explicit_shardings(closed: ClosedJaxpr) -> list[NamedSharding | None]:
-    """What the types of a program's results say of their shardings, of inputs that are whole."""
-    mesh = _mesh_of((), closed)
-    if AxisType.Explicit not in mesh.axis_types:
-        return [None] * len(closed.out_avals)
-    whole = [((),) * aval.ndim for aval in closed.in_avals]
-    with _alone(), sharp_bits(False):  # which the run of the program tells of its gathers
-        layouts = closed.derived(
-            ("layouts", mesh), lambda: _partition(closed, mesh, whole).layouts_out)
-    return [explicit_sharding(NamedSharding(mesh, P(*layout)), len(layout)) for layout in layouts]
+def layout_of_type(aval: ShapedArray, mesh: Mesh, grid: Grid) -> tuple[Names, ...] | None:
+    """The layout that a type says; None where the partitioner chooses."""
+    if aval.explicit_sharding is not None:
+        return grid.layout_of(aval.explicit_sharding, aval.ndim)
+    return ((),) * aval.ndim if mesh.are_all_axes_explicit else None
 
 
 def spec_of(layout: Sequence[Names], mesh: Mesh) -> P:
@@ -214,6 +217,12 @@ def _mesh_of(shardings: Sequence[Sharding | None], closed: ClosedJaxpr) -> Mesh:
     known = [s for s in shardings if s is not None]
     cut = [s.mesh for s in known if not s.is_fully_replicated]
     return [*cut, *_meshes_in(closed), *(s.mesh for s in known), default_sharding().mesh][0]
+
+
+def _concrete(mesh: AbstractMesh, meshes: Sequence[Mesh]) -> Mesh:
+    """A mesh with these axes: one of these meshes, or one of the devices of the first of them."""
+    return next((each for each in meshes if each.abstract_mesh == mesh), None) or Mesh(
+        meshes[0].devices.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
 
 
 def _meshes_in(closed: Any) -> Iterator[Mesh]:

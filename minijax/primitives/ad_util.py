@@ -49,8 +49,13 @@ def repeated(value: Any, aval: ShapedArray) -> Array:
     """An array of this type, filled with one number."""
     type_of_one = ShapedArray((), aval.dtype, aval.weak_type)
     scalar = ArrayImpl(np.array(value, aval.dtype), type_of_one, is_literal=True)
-    out = broadcast_at(scalar, (), aval.shape) if aval.shape else scalar
-    return core.pvary(out, aval.vma) if aval.vma else out
+    return on_mesh(broadcast_at(scalar, (), aval.shape) if aval.shape else scalar, aval)
+
+
+def on_mesh(x: Array, aval: ShapedArray) -> Array:
+    """An array that varies along axes of a mesh, and is sharded, as a type of its shape says."""
+    x = core.pvary(x, aval.vma) if aval.vma else x
+    return x if aval.explicit_sharding is None else aval.shardings.with_sharding_of(aval, x)
 
 
 def instantiate(x: Any) -> Array:

@@ -186,7 +186,8 @@ def _select_examples() -> list[Example]:
 select_n_p = Primitive(
     "select_n", impl=lambda *args: [_chosen(_NUMPY, *args)], abstract_eval=_select_type,
     jvp=linear(but=[0]), transpose=_select_transpose,
-    batch=_batch_of_one_shape(0), sharding=layout("elementwise"),
+    batch=_batch_of_one_shape(0), sharding=layout("elementwise", words={
+        "differ": "select cases must have the same shardings, got {cases}."}),
     element=pointwise(_chosen), complex_parts=each_part,
     examples=_select_examples)
 

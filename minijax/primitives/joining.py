@@ -74,7 +74,9 @@ concatenate_p = Primitive(
     "concatenate", impl=lambda *xs, dimension: [np.concatenate(xs, dimension)],
     abstract_eval=_concatenate_type,
     jvp=ad_util.linear(), transpose=_transpose_concatenate,
-    batch=ad_util.batch_in_front("dimension"), sharding=slots.layout("along", name="dimension"),
+    batch=ad_util.batch_in_front("dimension"), sharding=slots.layout(
+        "along", name="dimension", words={
+            "differ": "All operands should have the same sharding. Got shardings {shardings}"}),
     element=_concatenate_element, complex_parts=ad_util.each_part,
     examples=table(
         "dimension", (grid(2), grid(3), 0), (grid(2, 1), grid(2, 0), grid(2, 3), 1),
@@ -162,7 +164,9 @@ tile_p = ad_util.rearrangement(
     transpose=_untile,
     batch=lambda axis, args, dims, reps: (
         [tile_p.bind(*args, reps=with_item(reps, dims[0], 1))], dims),
-    sharding=slots.layout("tile"),
+    sharding=slots.layout("tile", words={
+        "whole": "Operand cannot be sharded on dimension {axis} when the tiling is non-trivial. "
+                 "Got input type: {type} with reps: {reps}"}),
     source=lambda s, index, x, reps: x(tuple(
         i if times == 1 else s.rem(i, n)
         for i, n, times in zip(index, x.shape, reps, strict=True))),
@@ -198,7 +202,9 @@ def _splitting(name: str, *, shapes: Any, join: Any, removed: bool = False, **ru
     """
     return Primitive(
         name, multiple_results=True, **rules,
-        sharding=slots.layout("along", name="axis", removed=removed),
+        sharding=slots.layout("along", name="axis", removed=removed, words={
+            "whole": "unstack operand cannot be sharded on the unstacking axis {axis}. Got "
+                     "operand type={short_type}"} if removed else {"verb": "slicing"}),
         abstract_eval=lambda x, **params: [x.update(shape=shape)
                                            for shape in shapes(x.shape, **params)],
         jvp=ad_util.linear(0),

@@ -44,6 +44,11 @@ class Alignment(NamedTuple):
         axis of the result that they make; their constants may be a permutation.
       keeps: whether results of the whole program have the cuts that operands had along axes that
         the operation needs whole.
+      typed: where labels do not tell the sharding of a result's type: the name of the rule in
+        `placement.explicit_shardings`.
+      words: of JAX's refusals: "whole" of operands that are sharded along an axis that must be
+        whole, "differ" of operands that are sharded in different ways, "verb" of results whose
+        size along a sharded axis is not divisible.
     """
 
     operands: Sequence[Labels]
@@ -54,6 +59,8 @@ class Alignment(NamedTuple):
     counted: Label = None
     taken: tuple[int, int] | None = None
     keeps: bool = True
+    typed: str = ""
+    words: Mapping[str, str] = {}
 
 
 class OnBlocks(NamedTuple):
@@ -147,7 +154,7 @@ def broadcast_in_dim(ins: Avals, outs: Avals, *, shape: Shape, broadcast_dimensi
 def reshape(ins: Avals, outs: Avals, *, new_sizes: Shape, dimensions: None) -> Alignment:
     """Axes are split into their common factors, as far as they have any."""
     labels, results = factors(ins[0].shape, new_sizes)
-    return Alignment([labels], [results], sizes={"new_sizes": results})
+    return Alignment([labels], [results], sizes={"new_sizes": results}, typed="reshaped")
 
 
 def factors(shape: Shape, new: Shape) -> tuple[list[tuple], list[tuple]]:
@@ -213,7 +220,7 @@ def dynamic_slice(ins: Avals, outs: Avals, *, slice_sizes: Shape) -> Alignment:
 
 def dynamic_update_slice(ins: Avals, outs: Avals) -> Alignment:
     labels = _paired(ins[1].shape, ins[0].shape)
-    return Alignment([labels, labels, *[[]] * (len(ins) - 2)], [labels])
+    return Alignment([labels, labels, *[[]] * (len(ins) - 2)], [labels], typed="updated")
 
 
 def bitcast(ins: Avals, outs: Avals, **_: Any) -> Alignment:
@@ -229,7 +236,8 @@ def dot_general(ins: Avals, outs: Avals, *, dimension_numbers: Any, **_: Any) ->
     """Contracted axes leave partial products."""
     left, right, result = axis_names(dimension_numbers, ins[0].ndim, ins[1].ndim)
     op = "or" if ins[0].dtype == bool else "add"
-    return Alignment([left, right], [result], dict.fromkeys(dimension_numbers[0][0], op))
+    return Alignment([left, right], [result], dict.fromkeys(dimension_numbers[0][0], op),
+                     typed="contracted")
 
 
 def convolution(ins: Avals, outs: Avals, *, dimension_numbers: Any, feature_group_count: int,
@@ -242,7 +250,7 @@ def convolution(ins: Avals, outs: Avals, *, dimension_numbers: Any, feature_grou
     orders = [batch, inputs, *whole], [outputs, inputs, *whole], [batch, outputs, *whole]
     labels = [[order[spec.index(d)] for d in range(len(spec))]
               for order, spec in zip(orders, dimension_numbers, strict=True)]
-    return Alignment(labels[:2], labels[2:], {"in": "add"} if plain else {})
+    return Alignment(labels[:2], labels[2:], {"in": "add"} if plain else {}, typed="convolved")
 
 
 # ── Windows ──────────────────────────────────────────────────────────────────────────────────
@@ -294,7 +302,8 @@ def gather(ins: Avals, outs: Avals, *, dimension_numbers: Numbers, slice_sizes: 
     parts = [d for d, (n, size) in enumerate(zip(x.shape, slice_sizes, strict=True)) if n != size]
     is_rows = len(parts) == 1 and slice_sizes[parts[0]] == 1 and indices.ndim == 2
     return Alignment([operand, rows], [result], sizes={"slice_sizes": whole},
-                     taken=(parts[0], result.index(("row", 0))) if is_rows else None)
+                     taken=(parts[0], result.index(("row", 0))) if is_rows else None,
+                     typed="gathered")
 
 
 # What joins updates that were made apart, and what an operand is that only one rank updates.
@@ -314,4 +323,4 @@ def scatter(ins: Avals, outs: Avals, *, op: str, dimension_numbers: Numbers, **_
     if not join:
         rows, taken = ([None if x in free else x for x in labels] for labels in (rows, taken))
     return Alignment([operand, rows, taken], [operand], dict.fromkeys(free, join) if join else {},
-                     start=None if other is None else (0, other))
+                     start=None if other is None else (0, other), typed="scattered")

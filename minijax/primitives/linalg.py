@@ -111,7 +111,9 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
     return Primitive(
         name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval,
         transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
-        complex_loop=complex_loop, may_produce_nan=True, sharding=layout("stacked"), **slots)
+        complex_loop=complex_loop, may_produce_nan=True, sharding=layout("stacked", words={
+            "whole": "Input 0 to {name} must be unsharded on non-batch dimensions, but got {spec}."
+        }), **slots)
 
 
 def factored(tangent_rule: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:

@@ -189,7 +189,9 @@ def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
 
     return Primitive(
         name, abstract_eval=abstract_eval, batch=batch_along("axis"), may_produce_nan=True,
-        sharding=layout("along", name="axis"),
+        sharding=layout("along", name="axis", words={
+            "whole": "Input should be unsharded over the axis being reduced. Got input "
+                     "type={type} and axis={axis}"}),
         examples=examples.reducible(accepts, lambda rank: [
             {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]), **slots)
 

@@ -76,7 +76,7 @@ slice_p = ad_util.rearrangement(
     transpose=lambda ct, x, **bounds: pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
         (taken.start, n - (taken[-1] + 1 if taken else taken.start), taken.step - 1)
         for taken, n in zip(_ranges(**bounds), x.shape, strict=True))),
-    batch=_batch_slice, sharding=slots.layout("slice"),
+    batch=_batch_slice, sharding=slots.layout("slice", words={"verb": "slicing"}),
     source=lambda s, index, x, **bounds: x(tuple(
         s.add(s.mul(i, taken.step), taken.start)
         for i, taken in zip(index, _ranges(**bounds), strict=True))),
@@ -222,7 +222,8 @@ pad_p = Primitive(
     jvp=ad_util.linear(),
     transpose=ad_util.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
                                  _pad_value_cotangent),
-    batch=_batch_pad, sharding=slots.layout("pad"), may_produce_nan=True,  # its padding may be one
+    batch=_batch_pad, sharding=slots.layout("pad", words={"verb": "padding"}),
+    may_produce_nan=True,  # its padding may be one
     element=_pad_element, complex_parts=ad_util.each_part,
     examples=table("padding_config", *((x, x.dtype.type(7), config) for x, config in [
         (grid(3), ((1, 2, 0),)), (grid(4), ((-1, -2, 0),)), (grid(3), ((-2, 3, 2),)),

@@ -131,9 +131,14 @@ def elementary(name: str) -> Formula:
     return lambda s, *scalars: getattr(s, name)(*scalars)
 
 
-def layout(function: str, **known: Any) -> Callable[..., Any]:
-    """The rule of that name in `layouts`, for the slot `sharding`."""
-    return later("minijax.primitives.layouts", function, **known)
+def layout(function: str, *, words: dict[str, str] | None = None, **known: Any
+           ) -> Callable[..., Any]:
+    """The rule of that name in `layouts`, for the slot `sharding`; its alignment has these words.
+    """
+    rule = later("minijax.primitives.layouts", function, **known)
+    if words is None:
+        return rule
+    return lambda ins, outs, **params: rule(ins, outs, **params)._replace(words=words)
 
 
 def in_pairs(name: str) -> Callable[..., Any]:

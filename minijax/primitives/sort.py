@@ -69,7 +69,9 @@ sort_p = Primitive(
     "sort", multiple_results=True,
     impl=_sort_impl, abstract_eval=_sort_type,
     jvp=_sort_jvp, transpose=cannot("the order depends on the values."),
-    batch=ad_util.batch_in_front("dimension"), sharding=layout("sorting"),
+    batch=ad_util.batch_in_front("dimension"), sharding=layout("sorting", words={
+        "whole": "Arguments to sort must be unsharded over the sorting dimension. Got arg "
+                 "sharding={sharding} and sorting dimension={axis}"}),
     loop=families.kernel("sort"), can_fuse_operands=True,
     examples=table(
         "dimension is_stable num_keys", (_FLOATS, 1, True, 1), (_FLOATS, 0, True, 1),
@@ -113,7 +115,9 @@ top_k_p = Primitive(
         x.update(shape=replaced(x.shape, axis, k), dtype=dtype)
         for dtype in (x.dtype, np.dtype(np.int32))],
     jvp=_selection_jvp("axis"), transpose=cannot("the order depends on the values."),
-    batch=ad_util.batch_along("axis"), sharding=layout("along", name="axis"),
+    batch=ad_util.batch_along("axis"), sharding=layout("along", name="axis", words={
+        "whole": "The input should be unsharded over the axis along which to compute the top_k "
+                 "values. Got input type={type} and axis={axis}"}),
     loop=families.kernel("top_k"), complex_loop=LEFT_TO_NUMPY,
     examples=table(
         "k axis", (_FLOATS, 2, 1), (_FLOATS, 1, 0), (_INTS, 7, 0), (grid(3, 0), 1, 0),
@@ -323,7 +327,7 @@ approx_top_k_p = Primitive(
     program=_approx_program,
     abstract_eval=_approx_type,
     jvp=_selection_jvp("reduction_dimension"), transpose=cannot("the order depends on the values."),
-    batch=_approx_batch,
+    batch=_approx_batch, sharding=layout("along", name="reduction_dimension"),
     examples=table(
         "k reduction_dimension recall_target is_max_k reduction_input_size_override "
         "aggregate_to_topk", (_FLOATS, 2, 1, .95, True, -1, True),

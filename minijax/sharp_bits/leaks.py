@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from minijax import config
 from minijax.util import context, source_info
 from minijax.core import Level, Trace, Tracer, jaxpr
-from minijax.errors import TracerLeakError, is_internal
+from minijax.errors import TracerLeakError, UnexpectedTracerError, is_internal
 from minijax.sharp_bits.captured import attributes, closure, defaults
 from minijax.sharp_bits.findings import finding, report
 
@@ -265,3 +266,27 @@ def _variable(frame: types.FrameType, whose: str = "") -> str:
 def _at(code: types.CodeType, line: int) -> str:
     place = source_info.SourceInfo(code, line)
     return f"{place.function}() at {place.short_file}:{place.line}"
+
+
+# ── A tracer that is used after its transformation ───────────────────────────────────────────
+
+def leaked(tracer: Tracer) -> UnexpectedTracerError:
+    """The error of a leak: the value, its function, its line, and a way to find the leak."""
+    info, frames, rule = tracer.level.debug_info, tracer.frames, "-" * 30
+    parts = ["Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+             "allowing for a reference to an intermediate value with type "
+             f"{tracer.aval.str_long()} wrapped in a {type(tracer).__name__} to escape the scope "
+             "of the transformation.\nJAX transformations require that functions explicitly "
+             "return their outputs, and disallow saving intermediate values to global state."]
+    if info is not None:
+        parts.append(f"The function being traced when the value leaked was "
+                     f"{info.func_src_info} traced for {info.traced_for}.")
+    if frames:
+        limit = config.tracer_error_num_traceback_frames.value
+        shown = [f.place for f in frames[-limit:]]
+        parts += [rule, f"The leaked intermediate value was created on line {shown[-1]}. ", rule,
+                  f"When the value was created, the final {limit} stack frames (most recent last) "
+                  "excluding JAX-internal frames were:", rule, *shown, rule, ""]
+    parts.append("To catch the leak earlier, try setting the environment variable "
+                 "JAX_CHECK_TRACER_LEAKS or using the `jax.checking_leaks` context manager.")
+    return UnexpectedTracerError("\n".join(parts))

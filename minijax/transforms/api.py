@@ -179,6 +179,9 @@ def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any, kwargs
     if set(sizes) - {size}:
         note = "" if axis_size is None else f"  * the `axis_size` argument was {axis_size};\n"
         raise ValueError(_sizes_differ(api, sizes, note))
+    mapped = [(x.aval, d) for x, d in zip(values, places, strict=True) if d is not None]
+    if any(aval.explicit_sharding is not None for aval, _ in mapped):
+        core.ShapedArray.shardings.check_mapped(mapped)
     return size, places
 
 

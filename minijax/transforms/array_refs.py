@@ -148,7 +148,7 @@ class Ref(Indexed):
                             "of the differentiated"),
                 BatchTracer: ("vmapped value on an unbatched", "to the vmapped")}.get(type(value))
         if what is None:
-            raise errors.UnexpectedTracerError(core.leak_message(value))
+            raise value._leak_error()
         raise ValueError(f"performing a set/swap operation with {what[0]} array reference of type "
                          f"{self.aval}. Move the array reference to be an argument {what[1]} "
                          "function?")

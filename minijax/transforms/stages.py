@@ -5,7 +5,6 @@ Builds on `compiled`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from minijax.placement.devices import Device, device_of
 from minijax.transforms import compiled
 from minijax.transforms.arguments import check_compiler_options, check_donated_once
 from minijax.util import lazily, source_info
+
+_compiled_for_another = lazily.later("minijax.util.tree_errors", "compiled_for_another")
 
 
 class ShapeDtypeStruct(core.Typed):
@@ -35,7 +36,8 @@ class ShapeDtypeStruct(core.Typed):
                 "minijax.placement.named_sharding", "sharding_of_struct")(sharding)
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.struct, self.sharding = core.ShapedArray(tuple(shape), dtype, weak_type), sharding
+        self.struct, self.sharding = core.ShapedArray(
+            tuple(shape), dtype, weak_type, sharding=sharding), sharding
 
     like = classmethod(lazily.later("minijax.placement.named_sharding", "struct_like"))
     update = lazily.later("minijax.placement.named_sharding", "updated_struct")
@@ -99,26 +101,20 @@ class Stage:
     def out_info(self) -> Any:
         """The types of the results, in their tree; those of a lowered program are never weak."""
         closed, of_jit = self._traced.jaxpr, self._traced.arguments.shardings
-        shardings: Any = of_jit.of_leaves("result", self._traced.out_tree) if of_jit else (
-            core.Primitive.eager_dispatch.explicit_shardings(closed) if config.mesh.value or (
-                compiled.is_annotated(closed)) else itertools.repeat(None))
+        is_explicit = config.mesh.value is not None and config.mesh.value.explicit_axes
+        shardings = of_jit.of_leaves("result", self._traced.out_tree) if of_jit else [
+            a.sharding if is_explicit else a.explicit_sharding for a in closed.out_avals]
         is_traced = self is self._traced
         types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=is_traced and a.weak_type,
                                   sharding=sharding)
-                 for a, sharding in zip(closed.out_avals, shardings, strict=False)]
+                 for a, sharding in zip(closed.out_avals, shardings, strict=True)]
         return tree_util.tree_unflatten(self._traced.out_tree, types)
 
     def _leaves(self, args: tuple, kwargs: dict) -> list[Any]:
         """The leaves of arguments, refused if their tree differs."""
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         if tree != self.in_tree:
-            differences = list(tree_util.equality_errors_pytreedef(tree, self.in_tree))
-            raise TypeError(
-                "Function compiled with input pytree does not match the input pytree it was called "
-                f"with. There are {len(differences)} mismatches, including:" + "".join(
-                    f"\n    * at {('args', 'kwargs')[path[0].idx]}{tree_util.keystr(path[1:])}, "
-                    f"seen {then} but now given {now}, so {why}"
-                    for path, now, then, why in differences))
+            raise _compiled_for_another(tree, self.in_tree)
         return leaves
 
 

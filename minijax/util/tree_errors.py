@@ -171,3 +171,13 @@ def incomparable(types: Sequence[type], error: Exception) -> ValueError:
         raise error
     return ValueError("static arguments should be comparable using __eq__. Comparing objects of "
                       f"types {[*types]} raised:\n{error!r}")
+
+
+def compiled_for_another(tree: Any, compiled_for: Any) -> TypeError:
+    """The error of a compiled function for arguments in a tree that it was not compiled for."""
+    differences = list(equality_errors_pytreedef(tree, compiled_for))
+    return TypeError(
+        "Function compiled with input pytree does not match the input pytree it was called "
+        f"with. There are {len(differences)} mismatches, including:" + "".join(
+            f"\n    * at {('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}, "
+            f"seen {then} but now given {now}, so {why}" for path, now, then, why in differences))

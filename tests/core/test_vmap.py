@@ -46,9 +46,10 @@ def test_what_is_not_mapped_is_computed_once():
 
 def test_the_batched_program_says_which_outputs_are_batched():
     closed = minijax.make_jaxpr(lambda x, y: (x * 2, y + 1))(1.0, 2.0)
-    program, batched = batch_jaxpr(closed, 5, None, [True, False])
+    axis = core.Axis(5).of_program
+    program, batched = batch_jaxpr(closed, axis, [True, False])
     assert list(batched) == [True, False] and program.out_avals[0].shape == (5,)
-    program, batched = batch_jaxpr(closed, 5, None, [True, False], keep=[True, True])
+    program, batched = batch_jaxpr(closed, axis, [True, False], keep=[True, True])
     assert list(batched) == [True, True] and program.out_avals[1].shape == (5,)
 
 

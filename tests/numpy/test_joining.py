@@ -9,6 +9,13 @@ from minijax import numpy as jnp
 @pytest.mark.parametrize("expression", [
     "jnp.concatenate([v, v])", "jnp.concatenate([f, i], axis=1)",
     "jnp.concatenate([f, f], axis=None)", "jnp.concatenate([v, w], dtype=int)",
+    *(f"jnp.{call}" for call in (
+        "concatenate(t)", "concatenate(t, 1)", "concatenate(t, -1)", "concatenate(t, None)",
+        "concatenate(i, dtype=float)", "stack(t, 1)", "stack(t, axis=-1)", "stack(i, dtype=float)",
+        "vstack(v)", "vstack(f)", "vstack(t)", "hstack(v)", "hstack(f)", "hstack(t)", "dstack(v)",
+        "dstack(f)", "dstack(t)", "column_stack(v)", "column_stack(f)", "column_stack(t)",
+        "concatenate(e)", "concatenate(np.ones((2, 0)))", "stack(np.ones((0, 2)))", "stack(t, 5)",
+        "concatenate(t, 2)", "vstack(np.ones((0, 2)))", "hstack(np.ones((0, 2)))")),
     "jnp.concatenate(f)", "jnp.concatenate((f, e))", "jnp.stack([v, w])",
     "jnp.stack([v, v], axis=1)", "jnp.stack([s, s])", "jnp.stack(f)", "jnp.vstack([v, v])",
     "jnp.vstack([f, v])", "jnp.hstack([v, v])", "jnp.hstack([f, f])", "jnp.dstack([v, v])",

@@ -162,7 +162,7 @@ def test_a_sharded_call_takes_the_short_way(monkeypatch, two_cpus):
     replicated = minijax.sharding.NamedSharding(mesh, minijax.P())
     f = minijax.jit(lambda x: (x * 2, x.sum(0)))
     x, y = (minijax.device_put(np.ones((4, 3), np.float32), each) for each in (where, replicated))
-    before = [[out.sharding for out in f(each)] for each in (x, y, x)]
+    before = [[out.sharding for out in f(each)] for each in (x, y, x, y)]
     monkeypatch.setattr(JitFunction, "_call_here", None)
-    assert [[out.sharding for out in f(each)] for each in (x, y, x)] == before
+    assert [[out.sharding for out in f(each)] for each in (x, y, x, y)] == before
     assert before[0][0].spec[0] == "rows" and before[1][0].is_fully_replicated

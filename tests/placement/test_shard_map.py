@@ -405,7 +405,8 @@ INTERNAL = {
 @pytest.mark.parametrize("what", INTERNAL)
 def test_loops_and_rules_of_the_package_cast_by_themselves(ours, what):
     """JAX's own refuse values that vary."""
-    mesh, P = minijax.make_mesh((4,), ("i",)), minijax.P("i")
+    mesh = minijax.make_mesh((4,), ("i",), (minijax.sharding.AxisType.Auto,))
+    P = minijax.P("i")
     typed, untyped = (minijax.jit(minijax.shard_map(
         INTERNAL[what], mesh=mesh, in_specs=P, out_specs=P, check_vma=check))(
             np.linspace(-1, 1, 8, dtype=np.float32)) for check in (True, False))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import minijax as jax
-from minijax import config, core, errors, lax, numpy as jnp
+from minijax import config, errors, lax, numpy as jnp
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -380,7 +380,7 @@ def test_as_many_frames_are_shown_as_the_flag_says(limit):
         return (lambda x: inner(x))(x)
     with config.tracer_error_num_traceback_frames(limit):
         jax.jit(outer)(1.0)
-        text = core.leak_message(kept[0])
+        text = str(kept[0]._leak_error())
     assert f"the final {limit} stack frames" in text
     frames = [line for line in text.splitlines() if line.startswith(__file__)]
     assert len(frames) == limit
