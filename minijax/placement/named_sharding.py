@@ -250,8 +250,10 @@ def struct_like(struct: type, x: Any) -> Any:
     ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
     """
     aval = core.get_aval(x)
-    is_placed = not isinstance(x, core.Tracer) and getattr(x, "committed", True)
-    sharding = getattr(x, "sharding", None) if is_placed else None
+    if isinstance(x, core.Tracer):
+        sharding = aval.explicit_sharding
+    else:
+        sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
     return struct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
 
