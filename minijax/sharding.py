@@ -59,8 +59,10 @@ def _axes_of_type(kind: AxisType, axes: Any, name: str) -> Iterator[Any]:
 def _over(mesh: Any, xs: Any) -> Any:
     """A tree whose arrays lie as they do, over a mesh with other types of axes."""
     def cast(x: Any) -> Any:
-        where: Any = x.sharding if is_sharded(x) else (
-            x.aval.explicit_sharding if isinstance(x, Tracer) else None)
+        if isinstance(x, Tracer) and (own := x.aval.explicit_sharding) is not None:
+            return shard_value(x, own.of_type(AxisType.Auto, [
+                name for name in own.spec.mesh_axes() if name in mesh.auto_axes]))
+        where: Any = x.sharding if is_sharded(x) else None
         is_same = isinstance(where, NamedSharding) and where.mesh.axis_names == mesh.axis_names
         return shard_value(x, where.update(mesh=mesh)) if is_same else x
     return tree_map(cast, xs)

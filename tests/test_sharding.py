@@ -262,6 +262,14 @@ jit(lambda x, y: x + y.reshape(8, 2))(CUT, jax.device_put(X, NamedSharding(mesh,
 laid(jax.jvp(jnp.negative, (CUT,), (CUT,))), laid(jax.linearize(lambda x: x * 2, CUT)[1](CUT))
 laid(jit(lambda x: jax.checkpoint(lambda y: y * y)(x))(CUT))
 within(lambda: laid(jit(jax.hessian(lambda x: (x * x).sum()))(ROW)))
+within(lambda: rounded(jax.value_and_grad(loss)(WEIGHTS, BATCH)))
+within(lambda: rounded(jit(jax.value_and_grad(loss))(WEIGHTS, BATCH)))
+within(lambda: rounded(jit(lambda w: lax.scan(descend, w, None, length=3))(WEIGHTS)))
+within(lambda: rounded(jit(grad(lambda w: loss(w, BATCH, jax.checkpoint(network))))(WEIGHTS)))
+within(lambda: rounded(jit(jax.vmap(grad(loss), (None, 0)))(WEIGHTS, BATCH)))
+within(lambda: rounded(jit(attention)(QUERIES, QUERIES)))
+within(lambda: rounded(jit(grad(lambda q: attention(q, QUERIES).sum()))(QUERIES)))
+within(lambda: rounded(jit(grad(lambda t: (t.at[PLACES].get(out_sharding=XY) ** 3).sum()))(TABLE)))
 laid(jax.tree.map(lambda x: x - 1, {'a': CUT, 'b': e})), laid(jnp.where(CUT > 3, CUT, 0))
 laid(jnp.square(e).mean(0))
 inside(mesh, lambda: smap(lambda x: x, out_specs=P('y'), axis_names={'y'})(ROW).sharding)
@@ -304,6 +312,29 @@ def namespace(jax, jnp):
     def thrice(f, *args):
         return [f(*args).sharding for _ in range(3)]
 
+    def network(weights, x):
+        hidden = jnp.tanh(x @ weights["in"] + weights["bias"])
+        return jnp.dot(hidden, weights["out"], out_sharding=P("x") if x.ndim == 2 else P())
+
+    def loss(weights, x, network=network):
+        return -jax.nn.log_softmax(network(weights, x))[..., 0].mean()
+
+    def descend(weights, _):
+        value, slope = jax.value_and_grad(loss)(weights, BATCH)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, slope), value
+
+    def attention(q, k):
+        scores = jnp.einsum("bthd,bshd->bhts", q, k)
+        scores = jnp.where(jnp.tril(jnp.ones((4, 4), bool)), scores, -1e9)
+        return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores), k)
+
+    def spread(shape, *spec):
+        numbers = np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+        return jax.device_put(numbers, NamedSharding(mesh, P(*spec)))
+    WEIGHTS = {"in": spread((6, 4), None, "y"), "bias": spread((4,), "y"),
+               "out": spread((4, 3), "y")}
+    BATCH = spread((8, 6), "x")
+
     class Standing:
         def __jax_array__(self):
             return jax.device_put(X, S)
@@ -322,6 +353,12 @@ def namespace(jax, jnp):
         "CUT": jax.device_put(X, NamedSharding(mesh, P("x", "y"))),
         "W": jax.device_put(X[:4].T, NamedSharding(mesh, P("y"))), "WHOLE": X[:4].T,
         "jit": jax.jit, "grad": jax.grad, "smap": jax.shard_map, "reshard": jax.reshard,
+        "network": network, "loss": loss, "descend": descend, "attention": attention,
+        "WEIGHTS": WEIGHTS, "BATCH": BATCH, "QUERIES": spread((4, 4, 2, 3), "x", None, "y"),
+        "TABLE": spread((5, 4), None, "y"), "PLACES": jax.device_put(
+            np.arange(8) % 5, NamedSharding(mesh, P("x"))),
+        "rounded": lambda tree: jax.tree.map(lambda x: (
+            np.round(np.asarray(x, float), 4).tolist(), str(jax.typeof(x)), x.sharding.spec), tree),
         "within": lambda f: inside(mesh, f),
         "laid": lambda tree: jax.tree.map(
             lambda x: (np.asarray(x).tolist(), str(jax.typeof(x)), x.sharding.spec), tree),

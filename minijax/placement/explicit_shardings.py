@@ -123,12 +123,23 @@ def of_axis(args: Sequence[Any], dims: Sequence[int | None]) -> NamedSharding | 
     return None
 
 
-def check_mapped(mapped: Sequence[tuple[ShapedArray, int]]) -> None:
-    """Refuse axes to be mapped, each of a type, that are sharded in different ways."""
+def of_mapped(mapped: Sequence[tuple[ShapedArray, int]]) -> NamedSharding | None:
+    """The sharding of the axis to be mapped, as of a vector, from types and their axes.
+
+    Raises:
+      ValueError: where they are sharded in different ways.
+    """
     specs = list(dict.fromkeys(aval.sharding.spec[axis] for aval, axis in mapped))
     if len(specs) > 1:
         raise ValueError("Mapped away dimension of inputs passed to vmap should be sharded the "
                          f"same. Got inconsistent axis specs: {specs[0]} vs {specs[1]}")
+    mesh = next(aval.explicit_sharding.mesh for aval, _ in mapped if aval.explicit_sharding)
+    return NamedSharding(mesh, P(specs[0])) if specs[0] else None
+
+
+def with_batch_sharded(x: Any, aval: ShapedArray, axis: int, sharding: NamedSharding) -> Any:
+    """A batch of one value, of a type, with the sharding of the batch axis."""
+    return with_sharding_of(x.aval.update(sharding=of_batch(aval, axis, sharding)), x)
 
 
 def of_batch(aval: ShapedArray, dim: int | None, sharding: NamedSharding | None) -> Any:

@@ -111,10 +111,13 @@ def called_with_sharding(out_sharding: Any, fun: Callable[..., Any], *args: Any,
 
 
 def without_types(x: Any) -> Any:
-    """A value, sharded as it is, whose type does not say so: the compiler chooses what follows."""
+    """A value, sharded as it is, whose type does not say so: the compiler chooses what follows.
+
+    Under `vmap` the type of the batch still says how its axis is sharded.
+    """
     if not isinstance(x, Array) or (where := x.aval.explicit_sharding) is None:
         return x
-    return shard_value(x, where.of_type(AxisType.Auto, where.mesh.axis_names))
+    return shard_value(x, where.of_type(AxisType.Auto, where.spec.mesh_axes()))
 
 
 def _concrete(sharding: Sharding, x: Any) -> Sharding:

@@ -125,7 +125,13 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
         raise ValueError("vmap wrapped function must be passed at least one argument containing an "
                          f"array or axis_size must be specified, got empty *args={args} and "
                          f"**kwargs={kwargs}")
-    size, places = _mapped_axes(values, dims, flat.debug_info, kwargs, axis_size)
+    size, places, sharding = _mapped_axes(values, dims, flat.debug_info, kwargs, axis_size)
+
+    def to_axis(x: Array, d: Dim, w: int) -> Array:
+        """A result with the mapped axis; one that is the same for all examples is broadcast."""
+        out = batch_to(x, d, w, size)
+        return out if d is not None or sharding is None else (
+            core.ShapedArray.shardings.with_batch_sharded(out, x.aval, w, sharding))
     values = [x if d is None else placed(x, d, size) for x, d in zip(values, places, strict=True)]
     outs, out_dims = core.leaving_no_tracer(vmap_flat)(
         flat, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
@@ -144,7 +150,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
                 f"None but output was batched on axis {d}")
     return flat.result([
         flat.plain[i] if w is None and i in flat.plain else x if w is None else
-        placed(batch_to(x, d, canonical_axis(w, x.ndim + (d is None)), size), w, size)
+        placed(to_axis(x, d, canonical_axis(w, x.ndim + (d is None))), w, size)
         for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
 
 
@@ -158,8 +164,8 @@ def _types_of_axes() -> tuple[type, ...]:
 
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any, kwargs: dict,
-                 axis_size: int | None) -> tuple[int, list[Dim]]:
-    """The size of the mapped axis, and its position in each argument."""
+                 axis_size: int | None) -> tuple[int, list[Dim], Any]:
+    """The size of the mapped axis, its position in each argument, and its sharding."""
     api = info.traced_for
     places = [None if d is None else _axis_of(api, x, d, name)
               for x, d, name in zip(values, dims, info.arg_names, strict=True)]
@@ -180,9 +186,9 @@ def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any, kwargs
         note = "" if axis_size is None else f"  * the `axis_size` argument was {axis_size};\n"
         raise ValueError(_sizes_differ(api, sizes, note))
     mapped = [(x.aval, d) for x, d in zip(values, places, strict=True) if d is not None]
-    if any(aval.explicit_sharding is not None for aval, _ in mapped):
-        core.ShapedArray.shardings.check_mapped(mapped)
-    return size, places
+    sharding = core.ShapedArray.shardings.of_mapped(mapped) if any(
+        aval.explicit_sharding is not None for aval, _ in mapped) else None
+    return size, places, sharding
 
 
 def _axis_of(api: str, x: Array, axis: int, name: str | None) -> int:
