@@ -508,7 +508,8 @@ class Config:
         if name.startswith(PREFIXES):
             return read(name)
         if name == "values":
-            return {"jax_" + name: flag.value for name, flag in flags.items() if name != "mesh"}
+            # in JAX the mesh is no flag
+            return {"jax_" + name: flag.value for name, flag in flags.items() if flag is not mesh}
         if name == "x64_enabled":
             return enable_x64.value
         if name in flags:  # which is declared where it is used

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, tracing
+from minijax.core import Array, Axis, tracing
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr, partition_list, subjaxprs
 from minijax.core.dce import without_dead_equations
@@ -132,7 +132,7 @@ class _Scan:
             steps.
             """
             part = self._part([*values], outvars, filter(_is_movable, self.eqns))
-            program, batched = batch_jaxpr(part, (self.length, None, None), [
+            program, batched = batch_jaxpr(part, Axis(self.length).cache_key, [
                 v in batched_vars for v in values], [keep] * len(outvars))
             return eval_jaxpr(program.jaxpr, program.consts, *values.values()), batched
 

@@ -154,14 +154,14 @@ def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequen
         if axis.size and NamedAxisEffect(axis.name) not in program.effects:
             _run_checks(active, axis, program, args, batched)
         program = without_checks(program)
-    quiet, _ = vmap.batch_jaxpr(program, axis.of_program, batched, keep)
+    quiet, _ = vmap.batch_jaxpr(program, axis.cache_key, batched, keep)
     return eval_jaxpr(quiet.jaxpr, quiet.consts, *args)
 
 
 def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                 batched: Sequence[bool]) -> None:
     only = dce.without_dead_equations(rearranged(_part(program, checks=True), outputs=()))
-    checks, _ = vmap.batch_jaxpr(only, axis.of_program, batched)
+    checks, _ = vmap.batch_jaxpr(only, axis.cache_key, batched)
     first = sort.argmax_p.bind(active, axes=(0,), index_dtype=INT)
     operands = [_replace_inactive(active, first, x) if b else x
                 for x, b in zip(args, batched, strict=True)]

@@ -202,7 +202,7 @@ class Scan(Loop):
 
     def batch(self, axis: Axis, args: list, dims: list) -> Outs:
         body, batched, out_batched = self.carry_fixpoint(
-            lambda closed, *flags: batch_jaxpr(closed, axis.of_program, *flags),
+            lambda closed, *flags: batch_jaxpr(closed, axis.cache_key, *flags),
             [d is not None for d in dims])
         # the leading axis of rows is the loop's, so the batch axis comes second there
         moved = [batch_to(x, d, int(kind == ROW), axis.size) if b else x
@@ -383,10 +383,10 @@ class While(Loop):
         cond_b, body_b = split_list([d is not None for d in dims], self.sizes[0])
 
         def derive(body: ClosedJaxpr, flags: Flags, keep: Flags) -> tuple[tuple, Flags]:
-            condition, (each,) = batch_jaxpr(self.condition, axis.of_program,
+            condition, (each,) = batch_jaxpr(self.condition, axis.cache_key,
                                              [*cond_b, *flags[self.num_consts:]])
             # where the condition is batched, so is the whole carry
-            program, out_flags = batch_jaxpr(body, axis.of_program, flags,
+            program, out_flags = batch_jaxpr(body, axis.cache_key, flags,
                                              [each or k for k in keep])
             return (condition, program, each), out_flags
 

@@ -33,7 +33,7 @@ from minijax.core.dce import used_inputs
 from minijax.core.jaxpr import partition_list
 from minijax.primitives import algebra, comparison
 from minijax.primitives.convert import converted
-from minijax.primitives.ad_util import batch_to, reshaped
+from minijax.primitives.ad_util import batch_to, on_mesh, reshaped
 from minijax.primitives.joining import concatenate, stack
 from minijax.primitives.slicing import index_leading, slice_in_dim
 from minijax.core.tracing import FlatFunction, is_tracer
@@ -68,10 +68,7 @@ class Carry(Operands):
         if not (fewer and is_internal(f)):
             return False
         for i in fewer:
-            x, out = self.values[i], out_avals[i]
-            x = core.pvary(x, out.vma) if out.vma - x.aval.vma else x
-            self.leaves[i] = self.values[i] = (
-                out.shardings.with_sharding_of(out, x) if out.explicit_sharding else x)
+            self.leaves[i] = self.values[i] = on_mesh(self.values[i], out_avals[i])
         return True
 
     def adapted(self, out_types: Any) -> bool:

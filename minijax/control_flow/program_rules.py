@@ -172,7 +172,7 @@ def running_one_of(field: str, leading: int = 0, recomputes: bool = False) -> di
         batched = [d is not None for d in dims[leading:]]
         outs, out_batched = apply(
             p, params, batch_axes_first(args, dims),
-            lambda closed, keep: vmap.batch_jaxpr(closed, axis.of_program, batched, keep))
+            lambda closed, keep: vmap.batch_jaxpr(closed, axis.cache_key, batched, keep))
         return outs, [0 if b else None for b in out_batched]
 
     @ForPrimitive

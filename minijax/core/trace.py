@@ -54,8 +54,8 @@ class Axis(NamedTuple):
     sharding: Any = None  # along explicit axes of a mesh, as of a vector
 
     @property
-    def of_program(self) -> tuple:
-        """What the axis is in a program that is kept."""
+    def cache_key(self) -> tuple:
+        """What a batched program depends on, which is cached without the level."""
         return self.size, self.name, self.sharding
 
 

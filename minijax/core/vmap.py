@@ -133,7 +133,7 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: tuple, batched: Sequence[bool],
 
     Args:
       closed: a program.
-      axis: `of_program` of the batch axis.
+      axis: the `cache_key` of the batch axis.
       batched: which inputs have it.
       keep: the outputs that must have it.
 

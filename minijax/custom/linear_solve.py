@@ -82,7 +82,7 @@ def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, num_res: int,
                                     for x, d, b in zip(args, dims, batched, strict=True)], num_res)
 
     def on_batch(program: Any) -> Any:
-        return program and vmap.batch_jaxpr(program, axis.of_program, batched,
+        return program and vmap.batch_jaxpr(program, axis.cache_key, batched,
                                             [True] * len(program.out_avals))[0]
     outs = Directions(*map(on_batch, Directions(**programs))).bind(p, residuals, linear)
     return outs, [0] * len(outs)

@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes, numpy as jnp, random
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, documented
-from minijax.placement.out_sharding import called_with_sharding, exported as _exported
+from minijax.placement.out_sharding import exported as _exported, with_out_sharding
 from minijax.util.exports import export_all as _export_all
 
 AxisNumbers = int | Sequence[int]
@@ -38,9 +38,7 @@ def _dtype(dtype: Any) -> Any:
 def _initializer(draw: Callable[[Any, Sequence[int], Any], Array], dtype: Any) -> Initializer:
     """An initializer with this default dtype, from a function that takes a canonical one."""
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
-        if out_sharding is None:
-            return draw(key, shape, _dtype(dtype))
-        return called_with_sharding(out_sharding, draw, key, shape, _dtype(dtype))
+        return with_out_sharding(out_sharding, draw, key, shape, _dtype(dtype))
     return init
 
 

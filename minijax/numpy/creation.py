@@ -23,6 +23,7 @@ from minijax.numpy.arguments import (
     ArrayLike, Inexact, Template, as_array, broadcast_arrays_to_one_shape, broadcast_to_shape,
     check_arraylike, check_promotion, convert, divided_by_constant, promote_shapes, public,
     shape_of_argument, static_index, static_value)
+from minijax.primitives.ad_util import on_mesh
 from minijax.primitives.convert import copy_p, filling
 from minijax.primitives.keys import random_wrap_p
 from minijax.primitives.threefry import fused_multiply_add
@@ -308,8 +309,8 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
     kept = a.dtype if isinstance(a, Array) else dtypes.canonicalize_dtype(a.dtype)
     value = _element(value, dtype or kept, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
-    if isinstance(a, Array) and a.aval.vma:
-        return core.pvary(out, a.aval.vma)
+    if isinstance(a, Tracer):
+        return on_mesh(out, a.aval)
     return resharding.shard_value(out, named_sharding.sharding_like(a, out.shape))
 
 

@@ -16,17 +16,16 @@ from minijax.control_flow.reducers import applied_repeatedly
 from minijax.core import Array, as_value
 from minijax.lax import GatherScatterMode
 from minijax.numpy import creation, vectorization
+from minijax.placement.out_sharding import with_out_sharding
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.index_plan import (Entry, ascending, make_plan, parse, shared_dtype,
                                       signed_indices)
 from minijax.primitives.gather_scatter import gather_params
 from minijax.transforms.prepared import prepared
-from minijax.util import exports, lazily
+from minijax.util import exports
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
-_called_with_sharding = lazily.later(
-    "minijax.placement.resharding", "called_with_sharding")
 
 
 # ── Reading one window: static slices, then a dynamic slice ──────────────────────────────────
@@ -191,9 +190,7 @@ def _as_update(y: Any, dtype: Any) -> Array:
 def _resharded(fun: Callable[..., Array]) -> Callable[..., Array]:
     """The function, with an `out_sharding` of its result."""
     def resharded(*args: Any, out_sharding: Any = None, **options: Any) -> Array:
-        if out_sharding is None:
-            return fun(*args, **options)
-        return _called_with_sharding(out_sharding, fun, *args, **options)
+        return with_out_sharding(out_sharding, fun, *args, **options)
     return resharded
 
 

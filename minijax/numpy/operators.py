@@ -15,7 +15,8 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, Tracer, donate, is_donated, refuse
 from minijax.placement.device_put import block_until_ready, device_put
 from minijax.placement.devices import CPU
-from minijax.placement.resharding import called_with_sharding, shards
+from minijax.placement.out_sharding import with_out_sharding
+from minijax.placement.resharding import shards
 from minijax.placement.named_sharding import SingleDeviceSharding, format_of
 from minijax.numpy import (arguments, arithmetic, contractions, creation, diagonals, display,
                            indexing, interchange, joining, logic, putting, reductions, searching,
@@ -300,9 +301,7 @@ class _Methods:
     def reshape(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Any:
         """The same elements in another shape: one tuple, or one argument for each size."""
         new = shape[0] if len(shape) == 1 else shape
-        if out_sharding is None:
-            return shaping.reshape(self, new, order)
-        return called_with_sharding(out_sharding, shaping.reshape, self, new, order)
+        return with_out_sharding(out_sharding, shaping.reshape, self, new, order)
 
     def transpose(self: Any, *axes: Any) -> Any:
         """The array with its axes reversed, or in the order given."""

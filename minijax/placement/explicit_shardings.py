@@ -1,6 +1,6 @@
-"""Shardings in types: what the results of an operation have along the explicit axes of a mesh.
+"""Shardings in types, along the explicit axes of a mesh: how they go through operations.
 
-They follow from the operands' and from the alignment that also partitions programs.
+A result's follows from the operands' and from the alignment that also partitions programs.
 Builds on `partition`.  Chapter 11, *Named axes and many devices*.
 In JAX: the `sharding_rule` of each primitive, and `jax/_src/lax/utils.py`.
 """
@@ -17,7 +17,7 @@ from minijax.errors import ShardingTypeError, with_cure
 from minijax.placement.meshes import AxisType, Names, P
 from minijax.placement.named_sharding import NamedSharding, explicit_sharding as explicit_sharding
 from minijax.placement.partition import alignment_of
-from minijax.placement.resharding import (with_sharding_of as with_sharding_of, without_types)
+from minijax.placement.resharding import (with_sharding_of as with_sharding_of, cast_to_auto)
 from minijax.primitives.layouts import Alignment, OnBlocks
 from minijax.primitives.named_axes import vma_text
 
@@ -47,8 +47,7 @@ def of_results(primitive: Primitive, avals: Avals, outs: Avals, params: Params
             ShardingTypeError(f"sharding rule for {primitive.name} is not implemented."),
             "You can work around this error by dropping that operation into full auto sharding "
             "mode via: `jax.sharding.auto_axes(fun, out_sharding=...)`")
-    rule = globals()[alignment.typed or "aligned"]
-    results = rule(Operation(primitive, avals, outs, mesh, alignment, params))
+    results = RULES[alignment.typed](Operation(primitive, avals, outs, mesh, alignment, params))
     return [_typed(primitive, avals, *pair, mesh) for pair in zip(outs, results, strict=True)]
 
 
@@ -87,11 +86,11 @@ def without_shardings(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same program, in whose types are no shardings: the compiler chooses them."""
     if all(x.explicit_sharding is None for x in types_in(closed.jaxpr)):
         return closed
-    program: ClosedJaxpr = closed.derived(("without shardings",), lambda: _untyped(closed))
+    program: ClosedJaxpr = closed.derived(("without shardings",), lambda: _stripped(closed))
     return program
 
 
-def _untyped(closed: ClosedJaxpr) -> ClosedJaxpr:
+def _stripped(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr, env = closed.jaxpr, dict[Var, Var]()
 
     def atoms(some: Sequence[Atom]) -> list[Any]:
@@ -107,7 +106,7 @@ def _untyped(closed: ClosedJaxpr) -> ClosedJaxpr:
     eqns = [eqn.replace(invars=atoms(eqn.invars), outvars=atoms(eqn.outvars),
                         params={name: param(x) for name, x in eqn.params.items()})
             for eqn in jaxpr.eqns]
-    consts = [run_with(base_trace, without_types, x) for x in closed.consts]
+    consts = [run_with(base_trace, cast_to_auto, x) for x in closed.consts]
     return ClosedJaxpr(jaxpr.replace(
         constvars=atoms(jaxpr.constvars), invars=atoms(jaxpr.invars),
         outvars=atoms(jaxpr.outvars), eqns=eqns), consts)
@@ -156,7 +155,7 @@ def to_transpose(eqn: JaxprEqn, cotangents: Sequence[Any], *operands: Any) -> li
     """
     if eqn.primitive.users_transpose or any(programs_in(eqn.params)):
         return [cotangents, *operands]
-    return [list(map(without_types, cotangents)), *map(without_types, operands)]
+    return [list(map(cast_to_auto, cotangents)), *map(cast_to_auto, operands)]
 
 
 # ── Rules ────────────────────────────────────────────────────────────────────────────────────
@@ -260,7 +259,7 @@ def reshaped(op: Operation) -> list[Specs]:
     [x], [out], [spec] = op.avals, op.outs, op.specs
     result: Specs = [()] * out.ndim
     groups = _groups(x.shape, out.shape)
-    is_told = sum(len(old) > 1 or len(new) > 1 for old, new in groups) < 2
+    is_determined = sum(len(old) > 1 or len(new) > 1 for old, new in groups) < 2
     for old, new in groups:
         first = [*itertools.takewhile(bool, (spec[d] for d in old))]
         together = tuple(itertools.chain(*first))
@@ -268,8 +267,8 @@ def reshaped(op: Operation) -> list[Specs]:
         for axis, names in zip(new, parts, strict=True):
             result[axis] = names
         is_whole = sum(len(result[d]) for d in new) == sum(len(spec[d]) for d in old)
-        is_told &= is_whole and (len(old) == 1 or len(new) == 1)
-    if not is_told:
+        is_determined &= is_whole and (len(old) == 1 or len(new) == 1)
+    if not is_determined:
         raise ShardingTypeError(
             "This reshape is not supported. Please specify the sharding of the output via the "
             f"`out_sharding` argument of jax.lax.reshape. Got operand type: {x.str_short()}, "
@@ -312,10 +311,10 @@ def gathered(op: Operation) -> list[Specs]:
     numbers, sizes = op.params["dimension_numbers"], op.params["slice_sizes"]
     partial = [d for d, (n, size) in enumerate(zip(x.shape, sizes, strict=True)) if n != size]
     paired = dict(zip(numbers[3], numbers[4], strict=True))
-    is_told = not any(op.specs[0][d] for d in partial if d not in paired) and all(
+    is_determined = not any(op.specs[0][d] for d in partial if d not in paired) and all(
         op.specs[0][d] == op.specs[1][k] for d, k in paired.items()) and not any(
         names for k, names in enumerate(op.specs[1]) if k not in paired.values())
-    if not is_told:
+    if not is_determined:
         raise ShardingTypeError(
             "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
             "indexing as out sharding could not be resolved unambiguously (or would require "
@@ -358,3 +357,8 @@ def convolved(op: Operation) -> list[Specs]:
     for old, new in zip(numbers[0], numbers[2], strict=True):
         spec[new] = lhs[old] if out.shape[new] % op.count(lhs[old]) == 0 else ()
     return [spec]
+
+
+# Which rule an operation has, its alignment says.
+RULES = {"": aligned} | {rule.__name__: rule for rule in (
+    contracted, reshaped, gathered, scattered, updated, convolved)}

@@ -346,11 +346,7 @@ def format_of(x: Any, sharding: Sharding) -> Format:
 
 
 def sharding_like(x: Any, shape: tuple[int, ...]) -> Any:
-    """The sharding of a template, a tracer, or an array on other devices, for one of this shape; or
-    None.
-    """
-    if isinstance(x, core.Tracer):
-        return x.aval.explicit_sharding if shape == x.shape else None
+    """The sharding of a template, or an array on other devices, for one of this shape, or None."""
     has_none = isinstance(x, core.Array) and not isinstance(x, DeviceArray)
     sharding = None if has_none else getattr(x, "sharding", None)
     fits = sharding and (shape == x.shape or isinstance(sharding, SingleDeviceSharding))

@@ -14,7 +14,7 @@ from minijax import core
 from minijax.transforms import prepared
 from minijax.util import lazily, tracebacks
 
-called_with_sharding = lazily.later("minijax.placement.resharding", "called_with_sharding")
+_called_with_sharding = lazily.later("minijax.placement.resharding", "called_with_sharding")
 # The functions that have the parameter in JAX, but not where they are defined here.
 TAKING = {
     "minijax.numpy": "arange array asarray bincount broadcast_to dot einsum empty full full_like "
@@ -23,6 +23,13 @@ TAKING = {
     "minijax.numpy.linalg": "tensordot",
     "minijax.lax": "broadcast broadcast_in_dim broadcasted_iota reshape",
     "minijax.nn.initializers": "ones zeros"}
+
+
+def with_out_sharding(out_sharding: Any, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of a function, with a sharding unless it is None."""
+    if out_sharding is None:
+        return fun(*args, **kwargs)
+    return _called_with_sharding(out_sharding, fun, *args, **kwargs)
 
 
 def exported(module: str) -> Callable[[str, Any], Any]:
@@ -55,9 +62,7 @@ def _renamed(fun: Any, name: str) -> Any:
 def _with_out_sharding(fun: Callable) -> Callable:
     @tracebacks.wraps(fun)
     def resharded(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        if out_sharding is None:
-            return fun(*args, **kwargs)
-        return called_with_sharding(out_sharding, fun, *args, **kwargs)
+        return with_out_sharding(out_sharding, fun, *args, **kwargs)
     wrapper: Any = prepared.boundary(resharded, like=fun)
     signature = inspect.signature(fun)
     if "out_sharding" not in signature.parameters:

@@ -106,11 +106,11 @@ def with_sharding_of(aval: ShapedArray, x: Any) -> Any:
 def called_with_sharding(out_sharding: Any, fun: Callable[..., Any], *args: Any, **kwargs: Any
                          ) -> Any:
     """The result of a function, with a sharding that does not follow from those of arguments."""
-    args, kwargs = tree_util.tree_map(without_types, (args, kwargs))
+    args, kwargs = tree_util.tree_map(cast_to_auto, (args, kwargs))
     return reshard(fun(*args, **kwargs), out_sharding)
 
 
-def without_types(x: Any) -> Any:
+def cast_to_auto(x: Any) -> Any:
     """A value, sharded as it is, whose type does not say so: the compiler chooses what follows.
 
     Under `vmap` the type of the batch still says how its axis is sharded.

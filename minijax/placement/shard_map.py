@@ -148,10 +148,10 @@ class _Call:
                 raise self._not_divisible(i, axis, names, count)
             sizes += [*(self.sizes[n] for n in names), x.shape[axis] // count]
         self.refuse_other_sharding(x, spec)
-        x = shard_value(x, self.placed(x, P(*spec)).of_type(AxisType.Manual, self.sizes))
+        x = shard_value(x, self.full_sharding(x, P(*spec)).of_type(AxisType.Manual, self.sizes))
         return transpose(reshape(x, sizes), self.order(spec, x.ndim))
 
-    def placed(self, x: Array, spec: PartitionSpec) -> NamedSharding:
+    def full_sharding(self, x: Array, spec: PartitionSpec) -> NamedSharding:
         """The sharding by a spec, and by the type along axes that the function is not mapped over.
         """
         others = [tuple(n for n in names if n not in self.sizes)
@@ -167,7 +167,7 @@ class _Call:
         shape = [size * self.count(names)
                  for size, names in zip(block, spec.names(len(block)), strict=True)]
         x = reshape(transpose(x, inverse(order)), shape)
-        return shard_value(x, self.placed(x, spec))
+        return shard_value(x, self.full_sharding(x, spec))
 
     # ── Mapping ──────────────────────────────────────────────────────────────────────────────
 

@@ -91,12 +91,12 @@ class Program:
         grid = Grid.of(mesh)
         layouts = [sharding and grid.layout_of(sharding, aval.ndim)
                    for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
-        told = [layout_of_type(aval, mesh, grid) for aval in self.closed.out_avals]
-        layouts_of_types = told if any(layout is not None for layout in told) else None
-        untyped = ShapedArray.shardings.without_shardings(self.closed)
+        layouts_out = [layout_of_type(aval, mesh, grid) for aval in self.closed.out_avals]
+        is_free = all(layout is None for layout in layouts_out)
+        program = ShapedArray.shardings.without_shardings(self.closed)
         with _alone():
             local = context.with_values({engine.current: processes.own_engine()}, _partition,
-                                        untyped, mesh, layouts, layouts_of_types)
+                                        program, mesh, layouts, None if is_free else layouts_out)
             named = self.named(shardings, local.layouts_out, mesh)
             processes.check_same_program(self.closed, self.name, mesh, local.layouts_in)
             device = devices.first_here(type(mesh.devices.flat[0]))

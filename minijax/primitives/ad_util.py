@@ -53,9 +53,12 @@ def repeated(value: Any, aval: ShapedArray) -> Array:
 
 
 def on_mesh(x: Array, aval: ShapedArray) -> Array:
-    """An array that varies along axes of a mesh, and is sharded, as a type of its shape says."""
+    """An array that varies along axes of a mesh as a type says, and is sharded so if it has its
+    shape.
+    """
     x = core.pvary(x, aval.vma) if aval.vma else x
-    return x if aval.explicit_sharding is None else aval.shardings.with_sharding_of(aval, x)
+    is_sharded = aval.explicit_sharding is not None and x.shape == aval.shape
+    return aval.shardings.with_sharding_of(aval, x) if is_sharded else x
 
 
 def instantiate(x: Any) -> Array:

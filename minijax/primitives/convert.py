@@ -153,7 +153,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     weak_type = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else dtypes.dtype(dtype)
     out = full(shape, filling(fill_value, dtype, weak_type))
-    return ad_util.on_mesh(out, aval if shape == aval.shape else aval.update(sharding=None))
+    return ad_util.on_mesh(out, aval)
 
 
 def type_of_template(x: Any) -> ShapedArray:

@@ -46,7 +46,7 @@ def test_what_is_not_mapped_is_computed_once():
 
 def test_the_batched_program_says_which_outputs_are_batched():
     closed = minijax.make_jaxpr(lambda x, y: (x * 2, y + 1))(1.0, 2.0)
-    axis = core.Axis(5).of_program
+    axis = core.Axis(5).cache_key
     program, batched = batch_jaxpr(closed, axis, [True, False])
     assert list(batched) == [True, False] and program.out_avals[0].shape == (5,)
     program, batched = batch_jaxpr(closed, axis, [True, False], keep=[True, True])
