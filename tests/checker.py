@@ -13,9 +13,10 @@ import numpy as np
 
 from minijax.dtypes import computed_in
 from minijax.compiler import schedule
+from minijax.compiler.duplicates import captures, expanded, is_function
 from minijax.compiler.loops import (
-    Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
-    Load, Read, Scalar, Statement, Store, Variable, While, bodies, used,
+    Address, Assign, Buffer, Call, Check, Constant, Declare, Duplicate, For, If, Index, Kernel,
+    Let, Load, Read, Scalar, Statement, Store, Variable, While, bodies, used,
 )
 from minijax.compiler.scalars import BOOL, INT64, OPS, kind_of, result_dtype
 
@@ -28,6 +29,7 @@ class _Checker:
         self.known: set[Scalar | Variable] = set()
         self.defined: set[Scalar | Variable] = set()
         self.where = kernel.name
+        self.before: dict[Statement, None] = {}  # loops and calls before this statement
 
     def fail(self, problem: str) -> None:
         raise TypeError(f"malformed kernel {self.where}: {problem}")
@@ -112,10 +114,23 @@ class _Checker:
             self.fail(f"read of {read.variable.name}")
         self.define(read.target)
 
+    def check_duplicate(self, duplicate: Duplicate) -> None:
+        if duplicate.first not in self.before or not is_function(duplicate.first):
+            self.fail("a duplicate of what is not before it, or no function")
+        for own, theirs in zip(duplicate.captures, captures(duplicate.first), strict=True):
+            if isinstance(own, Scalar):
+                self.use(own, theirs.dtype)
+            elif own not in self.buffers:
+                self.fail(f"buffer {own.name} is not of this kernel")
+            if any(getattr(own, word, None) != getattr(theirs, word, None)
+                   for word in ("dtype", "shape", "role")):
+                self.fail(f"{own.name} is in place of {theirs.name}, of another type")
+
     def check_for(self, loop: For) -> None:
+        self.before[loop] = None
         self.use(loop.start, INT64)
         self.use(loop.stop, INT64)
-        known = ("", "parallel", "apart", "reduce")
+        known = ("", "parallel", "apart", "reduce", "running", "chained")
         if loop.vectorize not in known:
             self.fail(f"vectorize={loop.vectorize!r}")
         with self.scope():
@@ -142,6 +157,7 @@ class _Checker:
                 self.body(body)
 
     def check_call(self, call: Call) -> None:
+        self.before[call] = None
         for arg in call.args:
             if isinstance(arg, Buffer):
                 if arg not in self.buffers:
@@ -213,3 +229,5 @@ def check_kernel(kernel: Kernel) -> None:
         if offset + temp.nbytes > kernel.workspace_size:
             checker.fail(f"{temp.name} ends outside")
     checker.body(kernel.body)
+    if expanded(kernel) is not kernel:
+        check_kernel(expanded(kernel))

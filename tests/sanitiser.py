@@ -230,7 +230,15 @@ def marking_rows(honest: Any) -> Any:
     return row
 
 
+def marking_each_nest(honest: Any) -> Any:
+    def by_itself(self: ProgramBuilder, rule: Any, buffers: Any, emit: Any, variables: Any) -> bool:
+        emit()
+        return False
+    return by_itself
+
+
 MARKING = [
+    (ProgramBuilder, "once", marking_each_nest),
     (schedule.Lowering, "run", marking_a_run), (schedule.Lowering, "load", marking_loads),
     (schedule.Lowering, "leaf", marking_a_leaf),
     (schedule.Lowering, "_emit_opaque", marking_a_rule),

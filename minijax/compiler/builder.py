@@ -96,6 +96,10 @@ class Builder(Arithmetic):
         """Promise that the buffer is not written again before the present scope closes."""
         self._frozen[buffer] = self.scopes[-1]
 
+    def is_frozen(self, buffer: Buffer) -> bool:
+        """Whether loads from a buffer may be moved out of all loops that are to come."""
+        return buffer.role in ("input", "constant") or buffer in self._frozen
+
     def _buffer_depth(self, buffer: Buffer) -> int:
         """The outermost depth to which a load from the buffer may be hoisted."""
         if buffer.role in ("input", "constant"):

@@ -18,13 +18,14 @@ from minijax.primitives.infix import Number
 from . import host
 from .arithmetic import Arithmetic
 from .builder import identity_element
+from .calls import Calls
 from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interleaving import groups_in
 from .interrupts import POLL_DECLARATION, Poll, Strip, poll_interval, spending, strips
-from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
-                    Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
-                    While, cached_on_node, integer)
+from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, Duplicate,
+                    For, If, Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store,
+                    Variable, While, cached_on_node, integer)
 from .memory import ALIGNMENT, HEADER, WORD, round_up
 from .outlining import Outlined
 from .routines import ALONE, LENGTHS, LIBRARY
@@ -305,6 +306,12 @@ class FunctionText:
         else:
             self.polling_loop(loop, loop.start, loop.stop, loop.trip_count)
 
+    def print_duplicate(self, loop: Duplicate) -> None:
+        self.outline(loop, self.module.outlined[loop])
+
+    def print_calls(self, calls: Calls) -> None:
+        self.emit(f"call void {self.module.calls(calls.loops)}(ptr %list)")
+
     def polling_loop(self, loop: For, start: Operand, stop: Operand, trip_count: int | None
                      ) -> None:
         """A loop over a range; a long one polls for signals between strips."""
@@ -441,7 +448,7 @@ class FunctionText:
         self.memory = self.at_entry(memory)
         self.place_temps(self.memory, dict(zip(temps, starts, strict=True)))
 
-    def outline(self, loop: For, outlined: Outlined) -> None:
+    def outline(self, loop: For | Duplicate, outlined: Outlined) -> None:
         """Call an outlined loop with a frame of its arguments, and a block number."""
         poll = "" if outlined.blocks else self.poll
         name = self.module.function(loop, poll or "minijax_poll_shared")

@@ -11,8 +11,8 @@ from typing import Any
 
 from .arithmetic import Arithmetic
 from .builder import Builder
-from .loops import (INT64, For, Kernel, Operand, Scalar, Statement, Variable, While, origin,
-                    walk)
+from .loops import (INT64, Duplicate, For, Kernel, Operand, Scalar, Statement, Variable, While,
+                    origin, walk)
 from .probe import UNKNOWN_TRIP_COUNT, cost_of
 
 # In simple operations: a shorter loop does not poll; the interval between polls if the trip
@@ -158,9 +158,12 @@ def strips(loop: For, start: Operand, stop: Operand, size: int) -> For:
 # -- how a loop is named ---------------------------------------------------------------------------
 
 
+LOOPS = For | While | Duplicate
+
+
 def sites(kernel: Kernel) -> dict[Statement, int]:
     """The loops of a kernel, numbered from 0."""
-    loops = (each for each in walk(kernel.body) if isinstance(each, For | While))
+    loops = (each for each in walk(kernel.body) if isinstance(each, LOOPS))
     return {loop: number for number, loop in enumerate(loops)}
 
 
@@ -170,7 +173,7 @@ def line_of(kernel: Kernel, loop: int) -> str:
     """
     operations, lines = kernel.notes["loops"], kernel.notes["lines"]
     every = [*walk(kernel.body)]
-    place = [k for k, each in enumerate(every) if isinstance(each, For | While)][loop]
+    place = [k for k, each in enumerate(every) if isinstance(each, LOOPS)][loop]
     for each in map(origin, (*every[place::-1], *every[place:])):
         if line := operations.get(each) or getattr(each, "note", "") or lines.get(each):
             return line.split("\n")[0]

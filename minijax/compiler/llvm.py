@@ -8,9 +8,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from .arithmetic import Arithmetic
+from .calls import table_of_calls, with_runs
 from .contraction import contracted
 from .cpu import vector_registers
 from .delinearization import delinearize
+from .duplicates import transformed_once
 from .function_text import FunctionText, llvm_type
 from .index_set_splitting import split_loops
 from .integer_order import order_as_integers
@@ -19,10 +21,11 @@ from .loop_coalescing import coalesce_loops
 from .loop_unrolling import unroll_loops
 from .loop_unswitching import unswitch_loops
 from .loops import (INT64, Buffer, For, Kernel, Scalar, Statement, accesses, cached_on_node,
-                    transformed_once, walk)
+                    walk)
 from .memory import WORD
 from .outer_loop_vectorization import put_rows_in_lanes
-from .outlining import MAX_FUNCTION, Outlined, outlined_loops, split_body
+from .outlining import (MAX_FUNCTION, Outlined, callable_duplicates, outlined_loops,
+                        split_body)
 from .routines import microkernel
 from .vector_text import VectorText
 from .vectors import Function, called_in
@@ -42,9 +45,13 @@ def assembly(kernel: Kernel) -> str:
 
 
 @cached_on_node
-def transformed(kernel: Kernel) -> Kernel:
-    """The kernel with its loops transformed for a processor."""
-    return replace(kernel, body=tuple(transformed_once(contracted(kernel).body, _transformed)))
+def transformed(kernel: Kernel, once: bool = True) -> Kernel:
+    """The kernel with its loops transformed for a processor; equal loops once, as duplicates."""
+    body = contracted(kernel).body
+    if not once:
+        return replace(kernel, body=_transformed(body))
+    return callable_duplicates(
+        replace(kernel, body=tuple(transformed_once(body, _transformed))))
 
 
 def _transformed(body: tuple[Statement, ...], shared: Collection[Buffer] = ()
@@ -71,7 +78,7 @@ class ModuleText:
         self.kernel = kernel
         self.outlined = outlined_loops(kernel)
         self.names_by_text: dict[str, str] = {}  # texts of outlined functions → their names
-        self.function_names: dict[tuple[For, str], str] = {}  # a loop, its poll → the name
+        self.function_names: dict[tuple[Statement, str], str] = {}  # a loop, its poll → the name
         self.interruptible: set[str] = set()  # functions that return whether they were interrupted
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
@@ -90,7 +97,7 @@ class ModuleText:
 
     def text(self) -> str:
         """The module: helpers in use, and the functions."""
-        bodies = split_body(self.kernel.body, MAX_FUNCTION)
+        bodies = split_body([*with_runs(self.kernel.body, self.is_plain_call)], MAX_FUNCTION)
         names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies))), ""]
         parts = [*map(self.kernel_part, names, bodies, names[1:])]
         return self.assembled(*parts)
@@ -98,6 +105,21 @@ class ModuleText:
     def assembled(self, *parts: str) -> str:
         """The module of some functions, with the helpers in use."""
         return "\n".join([*self.functions.values(), *parts]) + "\n"
+
+    def is_plain_call(self, x: Statement) -> bool:
+        """Whether a statement is printed as a call with buffers, which always returns."""
+        call = self.outlined.get(x)
+        return call is not None and not call.blocks and all(
+            isinstance(capture, Buffer) and capture.role != "local" for capture in call.captures
+        ) and self.function(x, POLL) not in self.interruptible
+
+    def calls(self, loops: Sequence[Statement]) -> str:
+        """The name of a function that calls those of loops."""
+        symbol = f"@calls.{sum(name.startswith('@calls') for name in self.functions) + 1}"
+        self.functions[symbol] = table_of_calls(
+            symbol, self.kernel, [self.function(x, POLL) for x in loops],
+            [self.outlined[x] for x in loops])
+        return symbol
 
     def kernel_part(self, name: str, body: Sequence[Statement], following: str) -> str:
         """One part of the kernel as a function that tail-calls the next."""
@@ -111,7 +133,7 @@ class ModuleText:
         status = "i32 %status" if following else "i32 0"
         return inner.text(f"{name}(ptr noundef %list) noinline", status)
 
-    def function(self, loop: For, poll: str) -> str:
+    def function(self, loop: Statement, poll: str) -> str:
         """The name of an outlined loop's function, which polls for signals with `poll`."""
         first = self.outlined[loop].first or loop
         key = first, poll
@@ -119,7 +141,7 @@ class ModuleText:
             self.function_names[key] = self.print_function(first, self.outlined[first], poll)
         return self.function_names[key]
 
-    def print_function(self, loop: For, outlined: Outlined, poll: str) -> str:
+    def print_function(self, loop: Statement, outlined: Outlined, poll: str) -> str:
         """The name of an outlined function; equal texts share one."""
         inner = self.printer()
         inner.poll, inner.is_outlined, inner.is_shared = poll, True, bool(outlined.blocks)
@@ -127,14 +149,17 @@ class ModuleText:
             t = llvm_type(operand.dtype) if isinstance(operand, Scalar) else "ptr"
             inner.names[operand] = inner.field("%frame", WORD * position, t)
         inner.allocate_private(outlined.private)
-        start, stop = loop.start, loop.stop
-        if outlined.blocks:
+        if not isinstance(loop, For):
+            inner.body((loop,))
+        elif outlined.blocks:
             b, number = Arithmetic(), Scalar("", INT64)
             inner.names[number] = "%block"
             start = b.add(loop.start, b.mul(number, outlined.step))
-            stop = b.min(b.add(start, outlined.step), stop)
+            stop = b.min(b.add(start, outlined.step), loop.stop)
             inner.body(b.scopes[0].statements)
-        inner.polling_loop(loop, start, stop, outlined.step or loop.trip_count)
+            inner.polling_loop(loop, start, stop, outlined.step)
+        else:
+            inner.polling_loop(loop, loop.start, loop.stop, loop.trip_count)
         interruptible = inner.returns_early and not inner.is_shared
         kind, status = ("i32", "i32 0") if interruptible else ("void", "void")
         text = inner.text(f"internal {kind} @loop(ptr noundef %frame, i64 %block) noinline", status)

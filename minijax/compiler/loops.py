@@ -196,6 +196,15 @@ class For(Statement):
         return None
 
 
+class Duplicate(Statement):
+    """An earlier loop or call of the kernel once more, with other operands: its `captures` are in
+    place of those that duplicates.py finds in the first.
+    """
+
+    first: Statement
+    captures: tuple[Buffer | Scalar, ...]
+
+
 class While(Statement):
     """Run `condition`; while its scalar `test` holds run `body`, which sees those scalars."""
 
@@ -412,42 +421,6 @@ def structure(node: Node) -> tuple[tuple[Any, ...], list[Named]]:
             key.append(")")
     extend_key(node)
     return tuple(key), list(numbers)
-
-
-def copy_structure(node: Node, copy: Node, names: Mapping[Any, Any]) -> None:
-    """Keep with a copy of a node, which has other names, what is known of the node."""
-    key, named = structure(node)
-    copy.cached = {(structure,): (key, [names.get(x, x) for x in named])}
-
-
-def transformed_once(body: Sequence[Statement], transform: Callable[..., tuple[Statement, ...]]
-                     ) -> Iterator[Statement]:
-    """The statements, each transformed; of equal ones the first is, and the others are copies.
-
-    Args:
-      transform: gets a statement in a tuple, and the buffers that others access, too.
-    """
-    counts = Counter(x for each in body for x in dict.fromkeys(accesses(walk((each,)))))
-    shared = {x for x, count in counts.items() if count > 1}
-    done: dict[Any, tuple[Statement, tuple[Statement, ...]]] = {}
-    for statement in body:
-        words, named = structure(statement)
-        key = words, *(k for k, x in enumerate(named) if x in shared)
-        if key not in done:
-            done[key] = statement, transform((statement,), shared)
-            yield from done[key][1]
-            continue
-        first, results = done[key]
-        if results == (first,):
-            yield statement
-            continue
-        names = dict(zip(structure(first)[1], named, strict=True))
-        own = dict(zip(walk((first,)), walk((statement,)), strict=True))
-        copies = copied(results, names)
-        for old, new in zip(walk(results), walk(copies), strict=True):
-            if origin(old) in own:
-                new.cached = {origin: own[origin(old)]}
-        yield from copies
 
 
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:

@@ -20,6 +20,7 @@ from minijax.util.lazily import cached_property
 
 from . import cache, cpu, executable, llvm, pool
 from .costs import CompiledMemoryStats, costs_of, memory_of
+from .duplicates import expanded
 from .interrupts import interrupt_message, line_of
 from .loops import Kernel
 from .schedule import lower_to_kernel
@@ -62,9 +63,14 @@ class Lowered:
             return simplify(self.program)
 
     @cached_property
+    def compact(self) -> Kernel:
+        """The loop tree, with duplicates of equal loops."""
+        return without_gc(lambda: lower_to_kernel(self.program, self.name))
+
+    @property
     def kernel(self) -> Kernel:
         """The loop tree."""
-        return without_gc(lambda: lower_to_kernel(self.program, self.name))
+        return expanded(self.compact)
 
     @cached_property
     def launches(self) -> Kernel:
@@ -87,7 +93,7 @@ class Lowered:
         from .targets import numba_cuda, ptx
 
         def by_llvm() -> str:
-            assembly = llvm.assembly(self.kernel)
+            assembly = llvm.assembly(self.compact)
             return cpu.undisturbed(lambda: cpu.compile(assembly, stage))
 
         stages: dict[str, Callable[[], str]] = {
@@ -126,12 +132,12 @@ class Lowered:
 
             return numba_compiler.callable_of(self.kernel, out_avals)
         code = without_gc(lambda: cache.code_of(
-            self.program, lambda: self.kernel, self.in_tiers))
+            self.program, lambda: self.compact, self.in_tiers))
         program, name = weakref.ref(self.jaxpr), self.name  # a jaxpr keeps its executable
 
         def describe_loop(loop: int) -> str:
             closed = program()
-            line = line_of(llvm.transformed(Lowered(closed, name).kernel), loop) if closed else ""
+            line = line_of(llvm.transformed(Lowered(closed, name).compact), loop) if closed else ""
             return interrupt_message(line, pool.iterations())
         return executable.callable_of(code, len(in_avals), out_avals,
                                       config.carried(describe_loop))

@@ -132,7 +132,7 @@ class Program:
         self.dialect = dialect or NumbaText
         self.kernel = kernel = kernel if dialect else contracted(kernel, frozenset(_terms(kernel)))
         self.functions: dict[str, str] = {}  # elementary ones, routines, outlined loops, by name
-        self.pieces: dict[For, str] = {}  # the names of outlined loops
+        self.pieces: dict[Any, str] = {}  # the names of outlined loops
         self.outlined = outlined_loops(kernel)
         self.is_parallel = any(each.blocks for each in self.outlined.values())
         self.private = {x for each in self.outlined.values() for x in each.private}

@@ -16,8 +16,8 @@ import numpy as np
 
 from . import host
 from .builder import Builder
-from .loops import (Address, Buffer, Constant, Operand, Scalar, Variable, accesses, copied,
-                    copy_structure, defined, used, walk)
+from .duplicates import captures, is_function, repeated
+from .loops import (Address, Buffer, Call, Constant, Let, Load, Operand, Scalar, Variable, defined)
 from .routines import ALONE
 
 
@@ -90,6 +90,7 @@ class ProgramBuilder(Builder):
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
         self.others: list[tuple[Any, Any]] = []  # further variables that these hold
         self.rounded_products: list[Operand] = []  # which contraction leaves alone
+        self.variables: dict[Any, dict] = {}  # duplicates → their variables by those of the first
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
         self.loops: dict[Any, str] = {}  # statements of an opaque operation → its line
 
@@ -119,28 +120,38 @@ class ProgramBuilder(Builder):
             self._buffers[id(value)] = buffer, value
         return Stored(self, self._buffers[id(value)][0])
 
-    def once(self, rule: tuple, buffers: Sequence[Buffer], emit: Callable[[], None]) -> None:
-        """Emit the statements of a rule and its parameters on some buffers, outside of loops; if it
-        has emitted such before, on others of the same types, a copy of these.
+    def once(self, rule: tuple, buffers: Sequence[Buffer], emit: Callable[[], Any],
+             variables: Sequence[Any]) -> bool:
+        """Emit the statements of a rule on some buffers, outside of loops; if it has emitted such
+        before, on others of the same types, duplicates of these. Returns whether it has.
+
+        `variables`: those of the jaxpr that the statements compute.
         """
         body, places = self.scopes[0].statements, {x: k for k, x in enumerate(buffers)}
-        key = *rule, *((places[x], x.shape, x.dtype) for x in buffers)
+        key = *rule, *((places[x], x.shape, x.dtype, x.role) for x in buffers)
         if key in self._kernels:
-            statements, where = self._kernels[key]
+            statements, where, theirs = self._kernels[key]
             names: dict[Any, Any] = {x: self.temp(x.shape, x.dtype, x.name) if k is None
                                      else buffers[k] for x, k in where.items()}
-            for each, copy in zip(statements, copied(statements, names), strict=True):
-                body.append(copy)
-                copy_structure(each, copy, names)
-            return
+            own = dict(zip(theirs, variables, strict=True))
+            for old, new in zip(statements, repeated(statements, names), strict=True):
+                body.append(new)
+                self.variables[new] = own
+                for lines in (self.lines, self.loops):
+                    if old in lines:
+                        lines[new] = lines[old]
+            for x in [x for x in names if x in self.origins]:
+                self.origins.setdefault(names[x], own.get(self.origins[x], self.origins[x]))
+            return True
         start, temps = len(body), len(self.temps)
         emit()
         where = {**dict.fromkeys(self.temps[temps:]), **places}
-        every, own = [*walk(body[start:])], {*where, *self.constants}
-        known = own.union(map(defined, every))
-        if own.issuperset(accesses(every)) and all(
-                isinstance(x, Constant) or x in known for each in every for x in used(each)):
-            self._kernels[key] = body[start:], where
+        made = body[start:]
+        known = {*where, *self.constants, *map(defined, made)}
+        if all(is_function(x) or isinstance(x, Call | Let | Load) for x in made) and all(
+                isinstance(x, Constant) or x in known for each in made for x in captures(each)):
+            self._kernels[key] = made, where, variables
+        return False
 
     def cell(self, x: Value, buffer: Buffer) -> Variable | Stored:
         """A mutable value that starts as x: a variable, or a buffer."""

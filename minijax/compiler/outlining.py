@@ -6,14 +6,13 @@ its CPU backend, outlined computations, and the limits of fusion."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from . import host
-from .loops import (Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement,
-                    Store, Variable, accesses, bodies, defined, private_temps, structure, used,
-                    walk)
+from .duplicates import as_statement, captures, is_function, leaves
+from .loops import (Assign, Buffer, Call, Duplicate, For, Kernel, Load, Scalar, Statement, Store,
+                    Variable, accesses, bodies, defined, private_temps, structure, used, walk)
 from .memory import overlapping
 from .probe import cost_of
 from .routines import reads_and_writes
@@ -40,32 +39,38 @@ class Outlined:
     blocks: int = 0
     step: int = 0
     private: tuple[Buffer, ...] = ()  # temps that each thread has for itself
-    first: For | None = None
+    first: Statement | None = None
 
 
-def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
+def outlined_loops(kernel: Kernel) -> dict[Statement, Outlined]:
     """The outlined loops of a kernel; a piece may be inside of a parallel loop."""
     shared = shared_loops(kernel)
-    return shared | dict(_pieces(kernel, set(shared)))
+    outlined: dict[Any, Outlined] = {**shared, **dict(_pieces(kernel, set(shared)))}
+    for each in kernel.body:
+        if isinstance(each, Duplicate):
+            names = dict(zip(captures(each.first), each.captures, strict=True))
+            first = outlined.setdefault(each.first, Outlined(captures(each.first)))
+            own: Any = tuple(map(names.__getitem__, first.captures))
+            outlined[each] = replace(first, captures=own, first=first.first or each.first)
+    return outlined
 
 
-class _FreeNames:
-    """The free names of a loop: `outside` are the scalars and variables that it does not define."""
+def callable_duplicates(kernel: Kernel) -> Kernel:
+    """The kernel with loops in place of duplicates that cannot call the function of the first one:
+    it is short, or has a parallel loop inside, or expects other temps to be apart.
+    """
+    every, shared = [*walk(kernel.body)], set(shared_loops(kernel))
+    is_short = len(every) + sum(
+        len([*walk((x.first,))]) for x in every if isinstance(x, Duplicate)) <= MAX_FUNCTION
 
-    def __init__(self, body: Sequence[Statement]) -> None:
-        every = list(walk(body))
-        inner = {defined(each) for each in every}
-        operands = dict.fromkeys(x for each in every for x in used(each))
-        self.outside = [x for x in operands if not isinstance(x, Constant) and x not in inner]
-        self.buffers = dict.fromkeys(accesses(every))
-        calls = [reads_and_writes(each) for each in every if isinstance(each, Call)]
-        read = {*accesses(every, Load), *(x for reads, _ in calls for x in reads)}
-        written = {*accesses(every, Store), *(x for _, writes in calls for x in writes)}
-        self.scratch = {x for x in read & written if x.role == "temp"}
-        self.assigns = any(isinstance(x, Assign) and x.variable not in inner for x in every)
-        # Whether it returns from the kernel or calls Python: such loops run serially.
-        self.returns_early = any(
-            isinstance(x, Check) or isinstance(x, Call) and x.external == host.CALL for x in every)
+    def is_callable(x: Duplicate) -> bool:
+        first, own = ([y for y in captures(each) if isinstance(y, Buffer) and y.role == "temp"]
+                      for each in (x.first, x))
+        return not is_short and shared.isdisjoint([*walk((x.first,))][1:]) and (
+            overlapping(own, kernel.offsets) <= overlapping(first, kernel.offsets))
+    body = tuple(as_statement(x) if isinstance(x, Duplicate) and not is_callable(x) else x
+                 for x in kernel.body)
+    return replace(kernel, body=body)
 
 
 # -- threads ---------------------------------------------------------------------------------------
@@ -88,22 +93,31 @@ def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
 
 def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
     trip_count, cost = loop.trip_count or 0, cost_of((loop,))
-    if loop.vectorize not in ("parallel", "apart") or trip_count < 2 or cost < MIN_COST:
+    if (loop.vectorize not in ("parallel", "apart") or trip_count < 2 or cost < MIN_COST
+            or leaves(loop)):
         return None
-    names = _FreeNames((loop,))
-    private = private_temps(loop, uses())
-    if names.returns_early or names.assigns or sum(x.nbytes for x in private) > MAX_PRIVATE:
+    private, inside = private_temps(loop, uses()), [*walk((loop,))]
+    own = tuple(x for x in captures(loop)
+                if x not in private and getattr(x, "role", "") != "local")
+    if sum(x.nbytes for x in private) > MAX_PRIVATE or any(
+            isinstance(x, Assign) and x.variable in own for x in inside):
         return None
     # Iterations of an "apart" loop are independent only with private copies of their scratch.
-    if loop.vectorize == "apart" and not names.scratch <= set(private):
+    if loop.vectorize == "apart" and not _scratch(inside) <= set(private):
         return None
-    captures = (*(x for x in names.buffers if x not in private and x.role != "local"),
-                *names.outside)
     blocks = min(max(int(cost) // BLOCK_COST, 2), MAX_BLOCKS, trip_count)
     step = -(-trip_count // blocks)
     if trip_count >= CACHE_LINE * blocks:
         step = -(-step // CACHE_LINE) * CACHE_LINE
-    return Outlined(captures, -(-trip_count // step), step, tuple(private))
+    return Outlined(own, -(-trip_count // step), step, tuple(private))
+
+
+def _scratch(statements: Sequence[Statement]) -> set[Buffer]:
+    """The temps that statements both read and write."""
+    calls = [reads_and_writes(each) for each in statements if isinstance(each, Call)]
+    read = {*accesses(statements, Load), *(x for reads, _ in calls for x in reads)}
+    written = {*accesses(statements, Store), *(x for _, writes in calls for x in writes)}
+    return {x for x in read & written if x.role == "temp"}
 
 
 # -- pieces ----------------------------------------------------------------------------------------
@@ -111,8 +125,7 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
 
 def _pieces(kernel: Kernel, shared: set[For]) -> Iterator[tuple[For, Outlined]]:
     """The outlined loops of a long kernel, nested where they are long themselves."""
-    # The key of equal loops → the first of them, and the positions of its captures.
-    functions: dict[Hashable, tuple[For, list[int]] | None] = {}
+    firsts: dict[Hashable, For] = {}  # of equal loops
 
     def inside(statement: Any) -> Iterator[tuple[For, Outlined]]:
         """The pieces of the long bodies of a statement: with many statements, at any depth, or with
@@ -120,29 +133,20 @@ def _pieces(kernel: Kernel, shared: set[For]) -> Iterator[tuple[For, Outlined]]:
         """
         for part in bodies(statement):
             every = list(walk(part))
-            if len(every) > MAX_FUNCTION or not shared.isdisjoint(every):
+            if len(every) > MAX_FUNCTION or not shared.isdisjoint(every) or any(
+                    isinstance(each, Duplicate) for each in part):
                 for each in part:
                     is_whole = isinstance(each, For) and shared.isdisjoint(walk((each,)))
                     yield from (piece if is_whole else inside)(each)
 
     def piece(loop: Any) -> Iterator[tuple[For, Outlined]]:
         """A loop, if it can be a function, with the pieces of the first loop equal to it."""
-        words, named = structure(loop)
-        temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
-        key = words, overlapping(temps, kernel.offsets)
-        if is_new := key not in functions:
-            names = _FreeNames((loop,))
-            positions: dict[Any, int] = {x: k for k, x in enumerate(named)}
-            inline = names.returns_early or any(isinstance(x, Variable) for x in names.outside)
-            functions[key] = None if inline else (
-                loop, [positions[x] for x in (*names.buffers, *names.outside)])
-        function = functions[key]
-        if is_new or function is None:
+        temps = [x for x in captures(loop) if isinstance(x, Buffer) and x.role == "temp"]
+        first = firsts.setdefault((structure(loop)[0], overlapping(temps, kernel.offsets)), loop)
+        if first is loop or not is_function(loop):
             yield from inside(loop)
-        if function is not None:
-            first, captures = function
-            own: Any = tuple(named[k] for k in captures)
-            yield loop, Outlined(own, first=first)
+        if is_function(loop):
+            yield loop, Outlined(captures(loop), first=first)
     return inside(kernel)
 
 

@@ -19,7 +19,8 @@ from minijax.core.jaxpr import JaxprEqn
 from minijax.primitives.slots import Reduction, nest
 
 from .elementary import FORMULAS
-from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While, cached_on_node
+from .loops import (Call, Constant, Duplicate, For, If, Let, Load, Operand, Statement, While,
+                    cached_on_node)
 from .operands import ProgramBuilder, Value
 from .routines import work
 from .vectors import function
@@ -236,6 +237,8 @@ def _cost(statement: Statement, with_calls: bool) -> float:
             return trip_count * (cost_of(inner, with_calls) + 1.0)
         case While(condition, _, inner):
             return UNKNOWN_TRIP_COUNT * (cost_of((*condition, *inner), with_calls) + 1.0)
+        case Duplicate(first):
+            return _cost(first, with_calls)
         case If(_, then, orelse):
             return 2.0 + max(cost_of(then, with_calls), cost_of(orelse, with_calls))
     return 0.0

@@ -7,18 +7,20 @@ In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from minijax import config
 from minijax.core import Avals, physical_aval
-from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.algebra import is_complex
 from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction, real_dtype
 
 from .builder import LANES
-from .digest import Unnameable, canonical
+from .digest import Unnameable
+from .duplicates import expanded
+from .equal_nests import NestKey, repeating
 from .fusion import Node, choose_tasks
 from .kernels.reductions import with_windows
 from .loops import Buffer, Index, Kernel, Operand, Variable
@@ -85,6 +87,7 @@ class Lowering:
         self.nests = build_nests(choose_tasks(self.jaxpr.eqns, [v for v, _ in destinations]))
         self.paths = dict(paths(self.nests))
         self.producers = {v: task for task in self.paths for v in task.outvars}
+        self.equations = {v: eqn for eqn in self.jaxpr.eqns for v in eqn.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
         self.readers: dict[Var, list[Node]] = {}
         for task in self.paths:
@@ -95,8 +98,9 @@ class Lowering:
                 [] if place is None else [self._destination(v, place)])
         self._share_storage()
         self._define_values()
+        repeats = repeating(self.nests) if len(self.b.scopes) == 1 else ()
         for nest in self.nests:
-            self.emit(nest, ())
+            (self._emit_once if nest in repeats else self.emit)(nest, ())
         results = [self.in_memory(out) for out in self.jaxpr.outvars]
         # Mutable cells change at the end, when all new values are computed.
         scalars = [(variable, x(())) for variable, x in zip(self.into, results, strict=True)
@@ -232,6 +236,24 @@ class Lowering:
         return x
 
     # -- loops ---------------------------------------------------------------------------------
+
+    def _emit_once(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+        """Emit a nest outside of loops, as duplicates of an earlier one that is equal."""
+        for task in nest.tasks:
+            if task.opaque:
+                self._outputs(task)
+            if getattr(task.rule, "anywhere", False):
+                self._store_operands(task)
+        try:
+            key = NestKey(self, nest)
+        except Unnameable:
+            self.emit(nest, prefix)
+            return
+        if self.b.once((key.words,), [*key.buffers], lambda: self.emit(nest, prefix),
+                       [*key.variables]):
+            for place in (x for v in key.own for x in self.storage.get(v, [])):
+                self.b.invalidate(place.buffer)
+                self.b.freeze(place.buffer)
 
     def emit(self, nest: Nest, prefix: tuple[Operand, ...], alone: bool = True) -> Terms:
         """Emit a nest inside the loops with indices `prefix`; returns the terms of their
@@ -437,36 +459,42 @@ class Lowering:
 
     # -- opaque rules --------------------------------------------------------------------------
 
-    def _emit_opaque(self, task: Node) -> None:
-        eqn, b = task.eqn, self.b
-        values = [self.in_memory(atom) for atom in eqn.invars]
-        operands = [b.materialize(x) for x in values] if task.kind == "library" else values
+    def _outputs(self, task: Node) -> list[Stored]:
+        """Where an opaque rule stores its results."""
         anywhere = getattr(task.rule, "anywhere", False)
         outputs = [self.storage[v][0] if anywhere and self.storage.get(v)
-                   else self._whole_storage(v) for v in eqn.outvars]
-        for v, out in zip(eqn.outvars, outputs, strict=True):
-            b.origin(out.buffer, v)
+                   else self._whole_storage(v) for v in task.outvars]
+        for v, out in zip(task.outvars, outputs, strict=True):
+            self.b.origin(out.buffer, v)
+            self.env[v] = Stored(self.b, out.buffer, out.prefix, out.suffix)
+        return outputs
+
+    def _store_operands(self, task: Node) -> None:
+        """Store the operands of a long rule that is repeated: what computes them may differ."""
+        for v in task.eqn.invars:
+            if isinstance(v, Var) and self.in_memory(v).buffer is None and any(
+                    isinstance(x, Var) for x in self.equations[v].invars):
+                self.env[v] = Stored(self.b, self.b.materialize(self.env[v]))
+
+    def _emit_opaque(self, task: Node) -> None:
+        eqn, b, outputs = task.eqn, self.b, self._outputs(task)
+        values = [self.in_memory(atom) for atom in eqn.invars]
+        operands = [b.materialize(x) for x in values] if task.kind == "library" else values
+        for out in outputs:
             b.invalidate(out.buffer)  # it may hold the operand that the rule is going to change
         start = len(b.scopes[-1].statements)
-        args = b, outputs if anywhere else [out.buffer for out in outputs], operands
-        buffers = [getattr(x, "whole", x) for x in (*operands, *outputs)]
-        with self._noting(task):
-            words = None
-            if len(b.scopes) == 1 and None not in buffers and not any(subjaxprs(eqn.params)):
-                with suppress(Unnameable):
-                    words = repr(canonical([*eqn.params.items()]))
-            if words is None:
-                task.rule(*args, **eqn.params)  # from here: nested programs need each frame
-            else:
-                b.once((task.rule, words), buffers, lambda: task.rule(*args, **eqn.params))
+        anywhere = getattr(task.rule, "anywhere", False)
+        with self._noting(task):  # from here: nested programs need each frame
+            task.rule(b, outputs if anywhere else [out.buffer for out in outputs], operands,
+                      **eqn.params)
         for statement in b.scopes[-1].statements[start:]:
             b.loops.setdefault(statement, note_of(eqn))
         for v, out in zip(eqn.outvars, outputs, strict=True):
             b.freeze(out.buffer)
-            self.env[v] = Stored(b, out.buffer, out.prefix, out.suffix)
             for place in self.storage[v]:
                 if place is not out:
                     b.copy(out, place)
+
 
 class NestingBuilder(ProgramBuilder):
     """The builder that also lowers nested programs."""
@@ -503,9 +531,11 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Ker
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
     notes = {"jaxpr": jaxpr, "origins": b.origins, "others": b.others, "lines": b.lines,
-             "rounded": b.rounded_products, "finals": b.finals, "loops": b.loops}
-    return Kernel(name, inputs, outputs, tuple(b.constants), tuple(offsets), size, offsets, body,
-                  notes)
+             "rounded": b.rounded_products, "finals": b.finals, "loops": b.loops,
+             "variables": b.variables}
+    kernel = Kernel(name, inputs, outputs, tuple(b.constants), tuple(offsets), size, offsets, body,
+                    notes)
+    return expanded(kernel) if on_gpu else kernel
 
 
 def _passed(b: NestingBuilder, role: str, avals: Avals) -> list[Stored]:

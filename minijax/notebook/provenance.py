@@ -19,7 +19,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from minijax.compiler import cpu, llvm
 from minijax.compiler.costs import costs_of, memory_of
 from minijax.compiler.function_text import FunctionText
-from minijax.compiler.loops import (Assign, For, Let, Load, Read, Scalar, Statement, Store,
+from minijax.compiler.loops import (Assign, Let, Load, Read, Scalar, Statement, Store,
                                     accessed, bodies, defined, origin, used, walk)
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.outlining import Outlined
@@ -277,7 +277,7 @@ class LocatedModule(llvm.ModuleText):
     """Prints a kernel with a debug location at each instruction."""
 
     def __init__(self, of: Provenance) -> None:
-        super().__init__(llvm.transformed(of.kernel))
+        super().__init__(llvm.transformed(of.kernel, False))
         self.of = of
         # For each function the statements behind each number in its comments.
         self.behind: dict[str, Listed] = {}
@@ -287,14 +287,14 @@ class LocatedModule(llvm.ModuleText):
     def printer(self, lanes: int = 0) -> LocatedFunction:
         return LocatedFunction(self, lanes)
 
-    def function(self, loop: For, poll: str) -> str:
+    def function(self, loop: Statement, poll: str) -> str:
         first = self.outlined[loop].first or loop
         if first is not loop:
             for x, copy in zip(walk([first]), walk([loop]), strict=True):
                 self.copies.setdefault(origin(x), {})[origin(copy)] = None
         return super().function(loop, poll)
 
-    def print_function(self, loop: For, outlined: Outlined, poll: str) -> str:
+    def print_function(self, loop: Statement, outlined: Outlined, poll: str) -> str:
         name = super().print_function(loop, outlined, poll)
         _, *own = self.behind.pop("@loop")
         others = self.behind.get(name) or [()] * (1 + len(own))

@@ -1,15 +1,17 @@
 """From a jaxpr to loops: what is stored, what merges, and that the values stay right."""
 
+import functools
+
 import numpy as np
 import pytest
 
 from minijax import disable_jit, jit, lax, numpy as jnp, random
 from minijax.core import Primitive, ShapedArray, as_value, tracing
 from minijax.core.jaxpr import eval_jaxpr
-from minijax.compiler import operands
 from minijax.compiler.builder import block_size
 from minijax.compiler.loops import Assign, Call, For, If, Kernel, Let, Load, Store, While
 from minijax.compiler.lowered import Lowered
+from minijax.compiler.operands import ProgramBuilder
 from minijax.compiler.outlining import shared_loops
 from tests.running_text import run_text
 
@@ -547,17 +549,22 @@ def test_what_a_turn_has_made_is_there_for_those_beside_it_however_they_ask():
 # -- equal kernels
 
 
+def layers(f, n):
+    return lambda x, y: [functools.reduce(f, [y] * n, x)]
+
+
 @pytest.mark.parametrize("f,copies", [
-    (lambda x, y: [lax.cumsum(lax.cumsum(x)), lax.cumsum(y)], 2),
-    (lambda x, y: [lax.cumsum(x), lax.cumsum(y, reverse=True), lax.cumsum(y, axis=1)], 0),
+    # the first reads an input, the last writes a result
+    (layers(lambda x, y: lax.cumsum(x), 5), 2),
+    (layers(lambda x, y: lax.cumsum(x, reverse=x is y), 3), 0),
     (lambda x, y: [jnp.matmul(x, y), jnp.matmul(y, x), jnp.matmul(x, x)], 1),  # of one operand
     (lambda x, y: [lax.cummax(x[i]) for i in range(3)], 0)])  # each reads another row
-def test_equal_kernels_are_lowered_once(f, copies, monkeypatch):
-    made = []
-    honest = operands.copied
-    monkeypatch.setattr(operands, "copied", lambda *args: made.append(args) or honest(*args))
-    check(f, numbers(40, 40), numbers(40, 40, seed=1), tolerance=1e-4)
-    assert len({id(names) for _, names in made}) == copies
+def test_equal_nests_are_lowered_once(f, copies, monkeypatch):
+    honest, known = ProgramBuilder.once, []
+    monkeypatch.setattr(ProgramBuilder, "once",
+                        lambda *args: known.append(honest(*args)) or known[-1])
+    check(f, numbers(40, 40) / 40, numbers(40, 40, seed=1) / 40, tolerance=1e-4)
+    assert sum(known) == copies
 
 
 @pytest.mark.parametrize("columns", [2, 3, 5, 8])
