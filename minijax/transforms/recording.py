@@ -156,10 +156,10 @@ class Recorder(core.EvalTrace):
 
     def constant(self, x: Any) -> str:
         """The name of a constant of the program."""
-        if isinstance(x, np.ndarray):
+        if isinstance(x, np.ndarray | np.generic):
             if x.nbytes > LARGEST:
                 raise Unrecordable
-            x = x.copy() if x.flags.writeable else x
+            x = np.array(x)  # a scalar too: functions take arrays sooner
         word = getattr(x, "__name__", "")
         name = f"{word if word.isidentifier() else 'c'}{len(self.constants)}"
         self.constants[name] = x
