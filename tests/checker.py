@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from minijax.compiler import schedule
 from minijax.compiler.duplicates import captures, expanded, is_function
 from minijax.compiler.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, Duplicate, For, If, Index, Kernel,
-    Let, Load, Read, Scalar, Statement, Store, Variable, While, bodies, used,
+    Let, Load, Read, Scalar, Statement, Store, Variable, While, bodies, structure, used,
 )
+from minijax.compiler.operands import ProgramBuilder
 from minijax.compiler.scalars import BOOL, INT64, OPS, kind_of, result_dtype
 
 
@@ -205,6 +207,21 @@ def watching() -> Iterator[None]:
         yield
     finally:
         schedule.lower_to_kernel = honest
+
+
+@contextmanager
+def each_nest_by_itself() -> Iterator[None]:
+    """Meanwhile no nest is a duplicate of another."""
+    def by_itself(self: ProgramBuilder, rule: Any, buffers: Any, emit: Any, variables: Any) -> bool:
+        emit()
+        return False
+    with mock.patch.object(ProgramBuilder, "once", by_itself):
+        yield
+
+
+def loops_of(kernel: Kernel) -> list[Any]:
+    """What the statements of a kernel say, in place of duplicates too."""
+    return [structure(statement)[0] for statement in expanded(kernel).body]
 
 
 def check_kernel(kernel: Kernel) -> None:

@@ -31,6 +31,7 @@ from minijax.compiler.lowered import Lowered
 from minijax.compiler.operands import ProgramBuilder, Stored
 from minijax.compiler.scalars import INT64, OPS
 from tests import running_text
+from tests.checker import each_nest_by_itself
 
 POISON = (0xA5, 0x5A)  # what memory holds that nobody has written, in two runs of a library
 
@@ -75,7 +76,7 @@ def watching(most: int = 2_000) -> Iterator[None]:
 
 def kernel_of(program: Lowered) -> Kernel:
     """The loops of a program, with what the planner believes written into them."""
-    with ExitStack() as stack:
+    with each_nest_by_itself(), ExitStack() as stack:
         for owner, name_of_it, around in MARKING:
             stack.enter_context(mock.patch.object(
                 owner, name_of_it, around(getattr(owner, name_of_it))))
@@ -230,15 +231,7 @@ def marking_rows(honest: Any) -> Any:
     return row
 
 
-def marking_each_nest(honest: Any) -> Any:
-    def by_itself(self: ProgramBuilder, rule: Any, buffers: Any, emit: Any, variables: Any) -> bool:
-        emit()
-        return False
-    return by_itself
-
-
 MARKING = [
-    (ProgramBuilder, "once", marking_each_nest),
     (schedule.Lowering, "run", marking_a_run), (schedule.Lowering, "load", marking_loads),
     (schedule.Lowering, "leaf", marking_a_leaf),
     (schedule.Lowering, "_emit_opaque", marking_a_rule),

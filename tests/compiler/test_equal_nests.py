@@ -9,9 +9,9 @@ import pytest
 import minijax
 from minijax.compiler import equal_nests, llvm, schedule
 from minijax.compiler.duplicates import expanded
-from minijax.compiler.loops import Duplicate, structure
-from minijax.compiler.operands import ProgramBuilder
+from minijax.compiler.loops import Duplicate
 from minijax.compiler.text import kernel_text
+from tests.checker import each_nest_by_itself, loops_of
 
 X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
 IMAGE = np.linspace(-1, 1, 2 * 6 * 6 * 4, dtype=np.float32).reshape(2, 6, 6, 4)
@@ -72,27 +72,20 @@ PROGRAMS = {
 }
 
 
-def by_itself(self, rule, buffers, emit, variables):
-    emit()
-    return False
-
-
-def kernels(program, x, monkeypatch, on_gpu=False):
+def kernels(program, x, on_gpu=False):
     """The loops of a program, by duplicates, and with each nest lowered by itself."""
     lowered = minijax.jit(lambda x: program(minijax, x)).trace(x).lower()._lowered.program
     made = schedule.lower_to_kernel(lowered, "f", on_gpu)
-    monkeypatch.setattr(ProgramBuilder, "once", by_itself)
-    return made, schedule.lower_to_kernel(lowered, "f", on_gpu)
+    with each_nest_by_itself():
+        return made, schedule.lower_to_kernel(lowered, "f", on_gpu)
 
 
 @pytest.mark.parametrize("on_gpu", [False, True], ids=["CPU", "GPU"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_loops_are_those_of_a_program_whose_nests_are_lowered_one_by_one(
-        name, on_gpu, monkeypatch):
-    made, apart = kernels(*PROGRAMS[name], monkeypatch, on_gpu)
-    whole = expanded(made)
-    assert not any(isinstance(x, Duplicate) for x in whole.body)
-    assert [structure(x)[0] for x in whole.body] == [structure(x)[0] for x in apart.body]
+def test_loops_are_those_of_a_program_whose_nests_are_lowered_one_by_one(name, on_gpu):
+    made, apart = kernels(*PROGRAMS[name], on_gpu)
+    assert not any(isinstance(x, Duplicate) for x in expanded(made).body)
+    assert loops_of(made) == loops_of(apart)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -105,8 +98,8 @@ def test_results_are_jaxs(name):
 
 
 @pytest.mark.parametrize("name", ["attention", "gradient of convolutions", "Adam"])
-def test_layers_are_duplicates_with_the_names_of_their_own_variables(name, monkeypatch):
-    made, apart = kernels(*PROGRAMS[name], monkeypatch)
+def test_layers_are_duplicates_with_the_names_of_their_own_variables(name):
+    made, apart = kernels(*PROGRAMS[name])
     assert sum(isinstance(x, Duplicate) for x in made.body) > len(made.body) // 3
     ours, theirs = ([x for x in kernel_text(kernel).splitlines() if "#" not in x]
                     for kernel in (expanded(made), apart))
@@ -121,9 +114,8 @@ def test_what_the_key_forgets_is_seen_in_the_loops(name, forgotten, monkeypatch)
     else:
         honest = getattr(equal_nests.NestKey, forgotten)
         monkeypatch.setattr(equal_nests.NestKey, forgotten, lambda *args: honest(*args) and None)
-    made, apart = kernels(*PROGRAMS[name], monkeypatch)
-    assert [structure(x)[0] for x in expanded(made).body] != [
-        structure(x)[0] for x in apart.body]
+    made, apart = kernels(*PROGRAMS[name])
+    assert loops_of(made) != loops_of(apart)
 
 
 def test_many_calls_in_a_row_are_one_table():
