@@ -13,9 +13,9 @@ from typing import Any
 from minijax.core.jaxpr import Var
 
 from . import host
+from .loops import (Call, Check, Duplicate, For, Kernel, Statement, Variable, cached_on_node, copied,
+                    defined, origin, structure, walk, with_origin)
 from .routines import ALONE
-from .loops import (Call, Check, Duplicate, For, Kernel, Statement, Variable,
-                    cached_on_node, copied, defined, origin, structure, walk, with_origin)
 
 
 @cached_on_node
@@ -45,7 +45,7 @@ def is_function(statement: Statement) -> bool:
 
 
 def duplicate(first: Any, names: Mapping[Any, Any], of: Statement) -> Duplicate:
-    """A loop once more, with other names for some of its captures; in place of a statement."""
+    """A loop once more, with other names for its captures; it comes from the statement `of`."""
     return with_origin(Duplicate(first, tuple(names.get(x, x) for x in captures(first))), of)
 
 

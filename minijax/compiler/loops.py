@@ -204,6 +204,11 @@ class Duplicate(Statement):
     first: Statement
     captures: tuple[Buffer | Scalar, ...]
 
+    @property
+    def note(self) -> str:
+        """The comment on the first."""
+        return getattr(self.first, "note", "")
+
 
 class While(Statement):
     """Run `condition`; while its scalar `test` holds run `body`, which sees those scalars."""

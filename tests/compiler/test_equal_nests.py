@@ -9,7 +9,8 @@ import pytest
 import minijax
 from minijax.compiler import equal_nests, llvm, schedule
 from minijax.compiler.duplicates import expanded
-from minijax.compiler.loops import Duplicate
+from minijax.compiler.interrupts import line_of, sites
+from minijax.compiler.loops import Duplicate, For
 from minijax.compiler.text import kernel_text
 from tests.checker import each_nest_by_itself, loops_of
 
@@ -104,6 +105,15 @@ def test_layers_are_duplicates_with_the_names_of_their_own_variables(name):
     ours, theirs = ([x for x in kernel_text(kernel).splitlines() if "#" not in x]
                     for kernel in (expanded(made), apart))
     assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["attention", "gradient of attention", "convolutions"])
+def test_an_interrupt_in_a_duplicate_names_its_line(name):
+    shared, apart = (llvm.transformed(kernel, once) for kernel, once in zip(
+        kernels(*PROGRAMS[name]), (True, False), strict=True))
+    lines = [(line_of(shared, sites(shared)[x]), line_of(apart, sites(apart)[y]))
+             for x, y in zip(shared.body, apart.body, strict=True) if isinstance(y, For)]
+    assert all(ours == theirs and ours for ours, theirs in lines)
 
 
 @pytest.mark.parametrize("name,forgotten", [
