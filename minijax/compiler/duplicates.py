@@ -13,8 +13,8 @@ from typing import Any
 from minijax.core.jaxpr import Var
 
 from . import host
-from .loops import (Call, Check, Duplicate, For, Kernel, Statement, Variable, cached_on_node, copied,
-                    defined, origin, structure, walk, with_origin)
+from .loops import (Call, Check, Duplicate, For, Kernel, Statement, Variable, cached_on_node,
+                    copied, defined, origin, structure, walk, with_origin)
 from .routines import ALONE
 
 
