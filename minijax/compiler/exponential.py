@@ -311,7 +311,9 @@ def _log_extended(x: Any) -> Pair:
 
 
 def _power(a: Any, y: Any, y_low: Any = 0.0) -> Any:
-    """a**(y + y_low), for a >= 0 and a finite y."""
+    """a**(y + y_low), for a >= 0 and a finite y; in float64 for float32, which is rounded once."""
+    if a.dtype == FLOAT32:
+        return exp(log(a.to(FLOAT64)) * (y.to(FLOAT64) + y_low)).to(FLOAT32)
     high, low = _log_extended(a)
     high = select(a == 0.0, -INF, select(a < INF, high, a))
     product, rest = _product((high, low), (y, y_low))
@@ -330,4 +332,5 @@ def pow(x: Any, y: Any) -> Any:
 
 def cbrt(x: Any) -> Any:
     """The cube root: a power, with the sign of x."""
-    return copysign(_power(abs(x), *THIRD[x.dtype]), x)
+    third, third_low = THIRD[x.dtype]
+    return copysign(_power(abs(x), x.const(third), third_low), x)

@@ -18,6 +18,7 @@ from minijax.primitives.comparison import eq, select
 from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
 from minijax.primitives.families import binary, by_long_formula, elementwise, of_one_shape
+from minijax.primitives.infix import infix, select as infix_select, sqrt as infix_sqrt
 from minijax.primitives import convert, families
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
                                       check_dtypes, in_numpy, in_pairs)
@@ -110,12 +111,24 @@ def _pow_impl(x: np.ndarray, y: np.ndarray) -> list:
     return [np.where((y == .5) & ((x == 0) | (x == -np.inf)), np.abs(x), powers)]
 
 
+@infix
+def _square_root(x: Any) -> Any:
+    """x**.5, which is no root of -0 and of -inf."""
+    return infix_select(x == -math.inf, math.inf, abs(infix_sqrt(x)))
+
+
+def _pow_element(s: Any, x: Any, y: Any) -> Any:
+    y = s.convert(y, x.dtype)
+    is_root = getattr(y, "value", None) == .5  # a constant of the program
+    return _square_root(s, x) if is_root else s.pow(x, y)
+
+
 pow_p = elementwise(
     "pow", impl=_pow_impl,
     abstract_eval=_pow_type, complex_parts=of_one_shape(in_pairs("power")),
     by_parts=True,
     derivatives=(_pow_in_x, _pow_in_y),
-    element=lambda s, x, y: s.pow(x, s.convert(y, x.dtype)),
+    element=_pow_element,
     examples=lambda: points((.5, 2.), (-2., 2.))() + [
         e._replace(args=(e.args[0], np.array([-2, 0, 3], np.int32)))
         for e in points((.5, 2.), special=False)() if e.args[0].shape == (3,)])
