@@ -169,9 +169,11 @@ def cosh(x: Any) -> Any:
 
 # log
 
-# (log(1 + f) - f + f²/2) / f³ for √½ <= 1 + f <= √2.
-LOG_32 = (0.3333333, -0.2500082, 0.20001227, -0.16623358, 0.14201751, -0.1316017, 0.12761621,
-          -0.07634575)
+# (log(1 + f) - f + f²/2) / f³ for √½ <= 1 + f <= √2, and log 2 in two parts: those of Cephes
+# (Moshier, 1984), as in Eigen and XLA, whose digits these are.
+LOG_32 = (3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1,
+          -1.2420140846e-1, 1.1676998740e-1, -1.1514610310e-1, 7.0376836292e-2)
+LN2_32 = 0.693359375, -2.12194440e-4
 # (atanh(t) / t - 1 - t²/3) / t⁴ as a polynomial in t², for |t| <= (√2 - 1) / (√2 + 1).
 ATANH = {FLOAT32: (0.20000076, 0.14273542, 0.11709909),
          FLOAT64: (0.20000000000001136, 0.14285714285045947, 0.11111111260676566,
@@ -205,9 +207,9 @@ def _log_of_parts(f: Any, e: Any) -> Any:
     form = FORMATS[f.dtype]
     square = f * f
     if f.dtype == FLOAT32:
-        rest = square * f * polynomial(LOG_32, f)
-        rest = fma(square, -0.5, fma(e, form.ln2_rest, rest))
-        return fma(e, form.ln2, f + rest)
+        (ln2, ln2_rest), cube = LN2_32, square * f
+        series = polynomial([polynomial(LOG_32[k:k + 3], f) for k in (0, 3, 6)], cube)
+        return fma(e, ln2, fma(square, -0.5, f) + fma(series, cube, e * ln2_rest))
     # As in fdlibm (Sun, 1993): 2 atanh(t) with t = f / (2 + f), of which fewer terms do.
     t = f / (f + 2.0)
     z = t * t
@@ -224,8 +226,25 @@ def log(x: Any) -> Any:
     return select(x > 0.0, y, select(x == 0.0, -INF, x.const(NAN)))
 
 
+# (log(1 + x) - x + x²/2) / x³ for |x| < √2 - 1 as a quotient of polynomials: Cephes', as in XLA.
+LOG1P = ((20.03955349920128, 57.11296359058554, 60.94966798098779, 29.911919328553072,
+          6.5787325942061045, 0.49854102823193377, 4.5270000862445198e-05),
+         (60.11866049760384, 216.42788614495947, 309.0987222531206, 221.76239823732857,
+          83.0475659679672, 15.062909083469192, 1.0))
+
+
 def log1p(x: Any) -> Any:
-    """log(1 + x), exact also where 1 + x rounds: f = (1 + x) / 2**e - 1 is formed from x itself."""
+    """log(1 + x), exact also where 1 + x rounds."""
+    if x.dtype == FLOAT64:
+        return _log1p(x)
+    above, below = (polynomial(coefficients, x) for coefficients in LOG1P)
+    square = x * x
+    near = x + fma(square, -0.5, x * square * (above / below))
+    return select(abs(x) < math.sqrt(2) - 1, near, log(x + 1.0))
+
+
+def _log1p(x: Any) -> Any:
+    """log(1 + x): f = (1 + x) / 2**e - 1 is formed from x itself."""
     form = FORMATS[x.dtype]
     e = _exponent_of(x + 1.0)
     # 2**-e - 1 through 4 2**-e, which is normal for the largest e as well.
@@ -258,9 +277,8 @@ def _log1p_or_log_of_twice(near: Any, x: Any) -> Any:
 
 
 def atanh(x: Any) -> Any:
-    """log1p(2a / (1 - a)) / 2 of a = |x|."""
-    a = abs(x)
-    return copysign(log1p((a + a) / (1.0 - a)) * 0.5, x)
+    """(log1p(x) - log1p(-x)) / 2."""
+    return (log1p(x) - log1p(-x)) * 0.5
 
 
 # pow
