@@ -1,6 +1,8 @@
 """Platforms as clients of XLA, beside JAX."""
 
 import importlib
+import subprocess
+import sys
 
 import jax
 import pytest
@@ -50,3 +52,27 @@ def test_a_backends_cache_is_cleared_with_the_others():
     assert cache.cleared == 2
     with pytest.raises(NotImplementedError, match="clients of XLA"):
         extend(minijax, "backend").register_backend_factory("mine", lambda: None)
+
+
+WHOLE_LIBRARY = """
+import importlib, pkgutil
+import minijax as jax
+def walk(package):
+    for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not info.name.rpartition(".")[2].startswith("_"):
+            try:
+                yield importlib.import_module(info.name)
+            except ImportError:  # what is optional and not installed
+                pass
+modules = [*walk(jax)]
+print(len(modules) > 200, jax.live_arrays(), end=" ")
+x = jax.random.normal(jax.random.key(0), (3,))
+y = jax.grad(lambda x: jax.numpy.linalg.norm(x) + jax.nn.softmax(x)[0])(x)
+print(len(jax.live_arrays()))
+"""
+
+
+def test_a_programs_arrays_are_the_only_ones():
+    done = subprocess.run([sys.executable, "-c", WHOLE_LIBRARY], capture_output=True, text=True,
+                          timeout=100)
+    assert done.stdout == "True [] 2\n", done.stdout + done.stderr
