@@ -254,13 +254,16 @@ class Builder(Arithmetic):
 
     @contextmanager
     def when(self, condition: Any) -> Iterator[None]:
-        """Run the body only where the condition holds; for True as it is."""
-        if condition is True:
+        """Run the body only where the condition holds; for a constant one as it is, or not at all.
+        """
+        known = bool(condition.value) if isinstance(condition, Constant) else condition
+        if known is True:
             yield
             return
         with self._scope() as scope:
             yield
-        self.emit(If(condition, tuple(scope.statements)))
+        if known is not False:
+            self.emit(If(condition, tuple(scope.statements)))
 
     def while_loop(self, condition: Callable[[], Operand], body: Callable[[], None]) -> None:
         """Run `body` as long as `condition` is true."""

@@ -24,7 +24,7 @@ LIBRARY = "blas_"  # before the name of a routine
 # letter, or of an int32, whichever integers the library has. The lengths of letters come last, all
 # 1; no routine has more of them, and more arguments than it looks at do no harm.
 LENGTHS = ["i64 1"] * 4
-BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)"  # rows x columns
+BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)(_whole)?"  # rows x columns
 TRANSPOSE = r"transpose_(\d+)_(\d+)x(\d+)"  # bits of an element
 # Of stacks of matrices, or of images and weights, of these dtypes; of float32 perhaps in fewer
 # digits.
@@ -102,9 +102,10 @@ def block(name: str) -> Microkernel:
 
     A row of y and of the result, of `stop` numbers, is a vector; the next row begins `step` or
     `below` numbers later. Rows before `row` and columns before `column` are skipped; the others are
-    added to the result, if `adds` is not 0. With halves a number holds two terms.
+    added to the result, if `adds` is not 0. With halves a number holds two terms. The one for whole
+    blocks, of which nothing is skipped, compiles in half the time.
     """
-    halves, dtype, *sizes = re.fullmatch(BLOCK, name).groups()  # type: ignore[union-attr]
+    halves, dtype, *sizes, whole = re.fullmatch(BLOCK, name).groups()  # type: ignore[union-attr]
     (rows, columns), b = map(int, sizes), Builder()
     x, y, z = (Buffer(name, np.dtype(dtype), (), role) for name, role in (
         ("x", "input"), ("y", "input"), ("z", "output")))
@@ -112,6 +113,9 @@ def block(name: str) -> Microkernel:
     edge = Buffer("edge", x.dtype, (rows, columns), "local")
     down, right, step, k, below, row, column, stop, adds = (
         Scalar(name, INT64) for name in "down right step terms below row column stop adds".split())
+    parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
+    if whole:
+        row, column, stop = (b.const(n, INT64) for n in (0, 0, columns))
     zero = b.const(0, x.dtype)
 
     def lanes() -> Any:
@@ -154,5 +158,4 @@ def block(name: str) -> Microkernel:
                 put(r, j, b.load(edge, (r, j)), is_first)
             with b.when(b.ne(skipped_columns, 0)), b.loop(stop, column) as j:
                 put(r, j, b.load(edge, (r, j)), is_first)
-    parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
     return parameters, [*sums, edge], columns, b.scopes[0].statements

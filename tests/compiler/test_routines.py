@@ -35,11 +35,12 @@ def _product(x, y, name):
 
 @pytest.mark.parametrize("numbers", ["float32", "float64", "int32", "uint32", "int64",
                                      "halves_int32"])
-@pytest.mark.parametrize(("rows", "columns", "k", "row", "column", "stop"), [
-    (8, 32, 40, 0, 0, 32), (5, 16, 1, 2, 3, 11), (1, 8, 256, 0, 7, 8), (3, 4, 7, 2, 0, 4)])
+@pytest.mark.parametrize(("rows", "columns", "k", "row", "column", "stop", "is_whole"), [
+    (8, 32, 40, 0, 0, 32, False), (5, 16, 1, 2, 3, 11, False), (1, 8, 256, 0, 7, 8, False),
+    (3, 4, 7, 2, 0, 4, False), (8, 32, 40, 0, 0, 32, True), (5, 16, 7, 0, 0, 16, True)])
 @pytest.mark.parametrize("added", [False, True])
 def test_a_block_of_a_product_leaves_what_is_outside(numbers, rows, columns, k, row, column, stop,
-                                                     added):
+                                                     is_whole, added):
     draw, dtype = np.random.default_rng(0), np.dtype(numbers.removeprefix("halves_"))
     shapes = (k, rows + 2), (k, stop + 3), (rows, stop + 1)
     if dtype.kind == "f":
@@ -47,7 +48,7 @@ def test_a_block_of_a_product_leaves_what_is_outside(numbers, rows, columns, k, 
     else:
         ends = np.iinfo(dtype)
         x, y, z = (draw.integers(ends.min, ends.max, shape, dtype) for shape in shapes)
-    name = f"block_{numbers}_{rows}x{columns}"
+    name = f"block_{numbers}_{rows}x{columns}{'_whole' * is_whole}"
     numbers = 1, rows + 2, stop + 3, k, stop + 1, row, column, stop, added
     wanted, expected = z.copy(), z.copy()
     expected[row:, column:stop] *= added

@@ -297,4 +297,5 @@ def block_routine(m: int, n: int, dtype: np.dtype, halves: bool) -> tuple[str, i
     width = min((widest, widest // 2, widest // 4), key=lambda w: (-(-n // w) * (w + 4), -w))
     most = min(8 if count >= 32 else 5, m)  # with more LLVM would spill
     height = min(range(-(-most // 2), most + 1), key=lambda h: (-(-m // h) * (h + 2), -h))
-    return f"block_{'halves_' * halves}{dtype.name}_{height}x{width}", height, width
+    whole = "_whole" * (m % height == n % width == 0)
+    return f"block_{'halves_' * halves}{dtype.name}_{height}x{width}{whole}", height, width

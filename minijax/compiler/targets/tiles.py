@@ -10,7 +10,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -422,7 +421,7 @@ class Tile:
                 row, column = b.add(left.first, left.place(i, part)), b.add(right.first, j)
                 inside = b.and_(self.is_inside(row, product.m, left.count),
                                 self.is_inside(column, product.n, right.count))
-                with nullcontext() if isinstance(inside, Constant) else b.when(inside):
+                with b.when(inside):
                     place = product.place(b, self.parts, self.part, self.matrix, row, column)
                     output.store(b, place, b.load(strip, (i, self.swizzled(i, j))))
             self.barrier(strip)
