@@ -111,8 +111,9 @@ def block(name: str) -> Microkernel:
         ("x", "input"), ("y", "input"), ("z", "output")))
     sums = [Buffer("total", x.dtype, (columns,), "local") for _ in range(rows)]  # in registers
     edge = Buffer("edge", x.dtype, (rows, columns), "local")
-    down, right, step, k, below, row, column, stop, adds = (
-        Scalar(name, INT64) for name in "down right step terms below row column stop adds".split())
+    numbers: Any = (Scalar(name, INT64) for name in (
+        "down right step terms below row column stop adds".split()))
+    down, right, step, k, below, row, column, stop, adds = numbers
     parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
     if whole:
         row, column, stop = (b.const(n, INT64) for n in (0, 0, columns))
