@@ -164,7 +164,7 @@ def test_floats_are_rounded_as_ml_dtypes_rounds_them(short):
         x = np.concatenate([x, ties, np.nextafter(ties, np.float32(0)), np.nextafter(ties, np.inf),
                             np.ravel(2.**np.arange(-130, 128)[:, None] * [.7, 1.4, -1.4, -2.4])])
         x = x.astype(np.float32)
-        if short == ml_dtypes.float8_e8m0fnu:  # ml_dtypes 0.7 rounds these down, older ones and XLA up
+        if short == ml_dtypes.float8_e8m0fnu:  # ml_dtypes 0.7 rounds these down; before it, up
             x = x[(x <= 2.**-127) | (x >= 1.5 * 2.**-127)]
         rounded = x.astype(short)
     _, [got] = run(elementwise("convert", [F32], short, x.size), x)
