@@ -101,7 +101,10 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
     if dtype == BOOL:
         return np.not_equal(x, 0)
     if not (issubdtype(x.dtype, np.floating) and issubdtype(dtype, np.integer)):
-        return x.astype(computed_in(x.dtype), copy=False).astype(dtype)[()]
+        x = x.astype(computed_in(x.dtype), copy=False)
+        if dtype.name == "float8_e8m0fnu" and x.dtype.itemsize == 4:  # as XLA does it
+            x = np.where((x > 2.**-127) & (x < 2.**-126), x.dtype.type(2.**-126), x)
+        return x.astype(dtype)[()]
     limits = iinfo(dtype)
     x = np.maximum(x.astype(np.float64), float(limits.min))
     x = np.where(x == x, x, 0.)

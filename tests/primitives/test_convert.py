@@ -129,10 +129,10 @@ def test_a_complex_number_beside_an_array_is_no_equation():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("source", ["float32", "bfloat16", "float16", "int32"])
 @pytest.mark.parametrize("target", ["int2", "int4", "uint2", "uint4", "float8_e4m3fn",
-                                    "float8_e5m2", "float4_e2m1fn"])
+                                    "float8_e5m2", "float4_e2m1fn", "float8_e8m0fnu"])
 def test_what_does_not_fit_few_bits_becomes_what_it_becomes_in_jax(source, target):
     numbers = [0, 1, -1, 2.5, -2.5, 7.6, 9, -9, 100]
-    more = [] if source == "int32" else [3e9, np.nan, np.inf, -np.inf]
+    more = [] if source == "int32" else [3e9, np.nan, np.inf, -np.inf, 2.**-127, 1.2 * 2.**-127]
     x = np.array([*numbers, *more], "float32").astype(minijax.numpy.dtype(source))
     ours, theirs = (np.asarray(lib.numpy.asarray(x).astype(target)).astype(float)
                     for lib in (minijax, jax))
