@@ -174,11 +174,9 @@ def cosh(x: Any) -> Any:
 LOG_32 = (3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1,
           -1.2420140846e-1, 1.1676998740e-1, -1.1514610310e-1, 7.0376836292e-2)
 LN2_32 = 0.693359375, -2.12194440e-4
-# (atanh(t) / t - 1 - t²/3) / t⁴ as a polynomial in t², for |t| <= (√2 - 1) / (√2 + 1).
-ATANH = {FLOAT32: (0.20000076, 0.14273542, 0.11709909),
-         FLOAT64: (0.20000000000001136, 0.14285714285045947, 0.11111111260676566,
-                   0.0909089211856696, 0.07693381763419098, 0.06628334479088839,
-                   0.06598874492071004)}
+# (atanh(t) / t - 1 - t²/3) / t⁴ as a polynomial in t², for |t| <= (√2 - 1) / (√2 + 1), in float64.
+ATANH_64 = (0.20000000000001136, 0.14285714285045947, 0.11111111260676566, 0.0909089211856696,
+            0.07693381763419098, 0.06628334479088839, 0.06598874492071004)
 
 
 def _exponent_of(x: Any) -> Any:
@@ -204,16 +202,15 @@ def _split(x: Any) -> tuple[Any, Any]:
 
 def _log_of_parts(f: Any, e: Any) -> Any:
     """log(1 + f) + e log 2."""
-    form = FORMATS[f.dtype]
     square = f * f
     if f.dtype == FLOAT32:
         (ln2, ln2_rest), cube = LN2_32, square * f
         series = polynomial([polynomial(LOG_32[k:k + 3], f) for k in (0, 3, 6)], cube)
         return fma(e, ln2, fma(square, -0.5, f) + fma(series, cube, e * ln2_rest))
     # As in fdlibm (Sun, 1993): 2 atanh(t) with t = f / (2 + f), of which fewer terms do.
-    t = f / (f + 2.0)
+    form, t = FORMATS[f.dtype], f / (f + 2.0)
     z = t * t
-    series = z * polynomial((1 / 3, *ATANH[f.dtype]), z)
+    series = z * polynomial((1 / 3, *ATANH_64), z)
     half = square * 0.5
     rest = half - fma(e, form.ln2_rest, t * fma(series, 2.0, half))
     return fma(e, form.ln2, f - rest)
@@ -227,24 +224,24 @@ def log(x: Any) -> Any:
 
 
 # (log(1 + x) - x + x²/2) / x³ for |x| < √2 - 1 as a quotient of polynomials: Cephes', as in XLA.
-LOG1P = ((20.03955349920128, 57.11296359058554, 60.94966798098779, 29.911919328553072,
-          6.5787325942061045, 0.49854102823193377, 4.5270000862445198e-05),
-         (60.11866049760384, 216.42788614495947, 309.0987222531206, 221.76239823732857,
-          83.0475659679672, 15.062909083469192, 1.0))
+LOG1P_32 = ((20.03955349920128, 57.11296359058554, 60.94966798098779, 29.911919328553072,
+             6.5787325942061045, 0.49854102823193377, 4.5270000862445198e-05),
+            (60.11866049760384, 216.42788614495947, 309.0987222531206, 221.76239823732857,
+             83.0475659679672, 15.062909083469192, 1.0))
 
 
 def log1p(x: Any) -> Any:
     """log(1 + x), exact also where 1 + x rounds."""
     if x.dtype == FLOAT64:
-        return _log1p(x)
-    above, below = (polynomial(coefficients, x) for coefficients in LOG1P)
+        return _log1p_64(x)
+    above, below = (polynomial(coefficients, x) for coefficients in LOG1P_32)
     square = x * x
     near = x + fma(square, -0.5, x * square * (above / below))
     return select(abs(x) < math.sqrt(2) - 1, near, log(x + 1.0))
 
 
-def _log1p(x: Any) -> Any:
-    """log(1 + x): f = (1 + x) / 2**e - 1 is formed from x itself."""
+def _log1p_64(x: Any) -> Any:
+    """log(1 + x) of a float64, by f = (1 + x) / 2**e - 1, which is formed from x itself."""
     form = FORMATS[x.dtype]
     e = _exponent_of(x + 1.0)
     # 2**-e - 1 through 4 2**-e, which is normal for the largest e as well.
@@ -284,7 +281,7 @@ def atanh(x: Any) -> Any:
 # pow
 
 Pair = tuple[Any, Any]  # an unevaluated sum of a number and a small one, with twice the digits
-THIRD = {FLOAT32: (0.33333334, -9.934107e-09), FLOAT64: (0.3333333333333333, 1.850371707708594e-17)}
+THIRD = 0.3333333333333333, 1.850371707708594e-17  # of float64
 
 
 def exact_product(x: Any, y: Any) -> Pair:
@@ -305,7 +302,7 @@ def _product(x: Pair, y: Pair) -> Pair:
 
 
 def _log_extended(x: Any) -> Pair:
-    """log(x) for finite positive x.
+    """log(x) of a finite positive float64.
 
     As Juffa does for CUDA's powf: 2 atanh(q) with q = f / (2 + f), all leading terms in pairs.
     """
@@ -316,8 +313,8 @@ def _log_extended(x: Any) -> Pair:
     q = ratio, inverse * fma(ratio, -f, fma(ratio, -2.0, f))
     z = _product(q, q)
     cube = _product(z, q)
-    third, third_low = THIRD[x.dtype]
-    c, c_low = exact_sum(third, z[0] * polynomial(ATANH[x.dtype], z[0]))
+    third, third_low = THIRD
+    c, c_low = exact_sum(third, z[0] * polynomial(ATANH_64, z[0]))
     term, term_low = _product(cube, (c, c_low + third_low))
     series, series_low = exact_sum(ratio, term)
     series_low += (q[1] + term_low)
@@ -350,5 +347,5 @@ def pow(x: Any, y: Any) -> Any:
 
 def cbrt(x: Any) -> Any:
     """The cube root: a power, with the sign of x."""
-    third, third_low = THIRD[x.dtype]
-    return copysign(_power(abs(x), x.const(third), third_low), x)
+    third, third_low = THIRD
+    return copysign(_power(abs(x), x.to(FLOAT64).const(third), third_low), x)

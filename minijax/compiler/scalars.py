@@ -102,7 +102,8 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
         return np.not_equal(x, 0)
     if not (issubdtype(x.dtype, np.floating) and issubdtype(dtype, np.integer)):
         x = x.astype(computed_in(x.dtype), copy=False)
-        if dtype.name == "float8_e8m0fnu" and x.dtype.itemsize == 4:  # as XLA does it
+        # Between its two least numbers XLA rounds up, as ml_dtypes did before 0.7.
+        if dtype.name == "float8_e8m0fnu" and x.dtype.itemsize == 4:
             x = np.where((x > 2.**-127) & (x < 2.**-126), x.dtype.type(2.**-126), x)
         return x.astype(dtype)[()]
     limits = iinfo(dtype)
